@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -18,7 +19,14 @@ from tenants.registry.schools import School
 from tenants.tenancy import Tenancy
 from tests.postgres import at_schools
 from tests.savepoint_engine import CountingCursor
-from tests.tenants.installations import ADMINISTRATOR, binding_options, bound_sessions, execute
+from tests.tenants.installations import (
+    ADMINISTRATOR,
+    binding_options,
+    bound_sessions,
+    execute,
+    installation,
+)
+from tests.tenants.migrations.histories import LOG_AND_KEYS, few_rows, later_history, small_history
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -53,6 +61,20 @@ def schools(tenancy: Tenancy) -> tuple[School, School]:
     """The two schools, both of the first login."""
     login = tenancy.placement.school_logins[0]
     return tagged_school(tenancy, login=login), tagged_school(tenancy, login=login)
+
+
+@pytest.fixture(scope="session")
+def few_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The history of a program that knows few tables: schools are made, copied and dropped fast."""
+    folder = tmp_path_factory.mktemp("history")
+    return later_history(folder / "few", LOG_AND_KEYS, origin=small_history(folder / "origin"))
+
+
+@pytest.fixture(scope="session")
+def few(server: URL, few_tables: Path) -> Iterator[Tenancy]:
+    """An installation of that program."""
+    with installation(server, history=few_tables, seed=few_rows) as tenancy:
+        yield tenancy
 
 
 @pytest.fixture(scope="session")

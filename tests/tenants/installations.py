@@ -26,7 +26,7 @@ from tenants.migrations.migration_sql import head
 from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
 from tenants.registry.schools import School
-from tenants.tenancy import Administrator, Tenancy
+from tenants.tenancy import Administrator, Seed, Tenancy
 from tests.lent_schools import CommittedRows
 from tests.postgres import addresses, nodes_of, on_citus, test_database
 
@@ -42,10 +42,11 @@ def installation(
     installed: bool = True,
     logins: int = 1,
     history: Path | None = None,
+    seed: Seed = lambda administrator: (),
 ) -> Iterator[Tenancy]:
     """Make a database with a registry; `superuser`: whether the login that provisions is one, as it has to be on Citus.
 
-    With a `history` of a test's own, its schools are made with that one's tables, and nothing in them.
+    With a `history` of a test's own, its schools are made with that one's tables, and with no rows but those of `seed`.
     """
     if on_citus() and not superuser:
         pytest.skip("on Citus, who provisions is a superuser: the nodes sign in at each other as one")
@@ -62,7 +63,7 @@ def installation(
             )
         )
         if history is not None:
-            tenancy = replace(tenancy, history=history, seed=lambda administrator: ())
+            tenancy = replace(tenancy, history=history, seed=seed)
         if installed:
             install(tenancy)
         try:
@@ -190,7 +191,7 @@ def binding_options(tenancy: Tenancy) -> BindingOptions:
     """Give the options that an application on this installation would have."""
     entry = tenancy.placement.entry
     return BindingOptions(
-        serves=(head(),),
+        serves=(head(tenancy.history),),
         entry=entry and entry._replace(location=partial(first_shard, tenancy)),
     )
 

@@ -23,13 +23,14 @@ from tenants.registry.schools import change_school, list_schools, schools
 from tenants.verification import verify
 from tests.tenants.backups.test_backup import contents, without_log
 from tests.tenants.installations import ADMINISTRATOR, execute, lending
+from tests.tenants.migrations.histories import few_rows
 from tests.threads import run_concurrently
 
 
 @pytest.fixture(scope="module")
-def lent(server):
+def lent(server, few_tables):
     """An installation for all tests of this module, which lends schools."""
-    with lending(server) as lent:
+    with lending(server, history=few_tables, seed=few_rows) as lent:
         yield lent
 
 

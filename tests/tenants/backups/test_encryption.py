@@ -31,6 +31,12 @@ SECRET = "Queen's College, Yaba"
 
 
 @pytest.fixture(scope="module")
+def tenancy(few):
+    """The installation of few tables: what a test says of them does not depend on their number."""
+    return few
+
+
+@pytest.fixture(scope="module")
 def schools(tenancy):
     """Lends a school."""
     return Lender(tenancy, lambda: create_school(tenancy, name=SECRET, administrator=ADMINISTRATOR))
@@ -164,7 +170,7 @@ def test_damage_behind_the_zips_checksums_is_refused(tenancy, encrypted, file, k
         rows = archive.read("school.sql.gz.age")
     payload = rows.index(b"\n---") + 60
     for changed in (
-        flipped(rows, payload + 500),
+        flipped(rows, (payload + len(rows)) // 2),
         rows[:-1],
         rows[: payload + 100],
         rows[:20],
@@ -340,4 +346,4 @@ def test_memory_stays_flat(tmp_path):
         ).stdout
         return int(output)  # KiB
 
-    assert peak(200 << 20) - peak(1 << 20) < 16 << 10
+    assert peak(64 << 20) - peak(1 << 20) < 16 << 10

@@ -6,9 +6,11 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from uuid import uuid4
 
 from tenants.migrations.migration_sql import TENANT, revisions, update_baseline
 from tenants.migrations.new_revision import revision_after
+from tenants.tenancy import Administrator, SeedRows
 
 # Tables like those of the program's first revision, as far as tests of migrating look at them.
 _FEW_TABLES = [
@@ -20,6 +22,22 @@ _FEW_TABLES = [
     "CREATE TABLE users (id uuid NOT NULL, username varchar(120) NOT NULL, CONSTRAINT pk_users PRIMARY KEY (id))",
     "CREATE TABLE audit_entries (id uuid NOT NULL, CONSTRAINT pk_audit_entries PRIMARY KEY (id))",
 ]
+# Those, and further ones, as far as tests of all else look at them: with a log, foreign keys and a check.
+LOG_AND_KEYS = [
+    """ALTER TABLE audit_entries ADD at timestamptz NOT NULL, ADD actor text NOT NULL, ADD actor_name text NOT NULL,
+        ADD action text NOT NULL, ADD entity text NOT NULL, ADD entity_id uuid, ADD old jsonb, ADD new jsonb""",
+    "CREATE TABLE roles (id uuid NOT NULL, name varchar(120) NOT NULL, CONSTRAINT pk_roles PRIMARY KEY (id))",
+    """CREATE TABLE user_roles (
+        user_id uuid NOT NULL CONSTRAINT fk_user_roles_user_id REFERENCES users,
+        role_id uuid NOT NULL CONSTRAINT fk_user_roles_role_id REFERENCES roles,
+        CONSTRAINT pk_user_roles PRIMARY KEY (user_id, role_id)
+    )""",
+    """CREATE TABLE sessions (
+        id uuid NOT NULL, name varchar(120) NOT NULL, start_date date NOT NULL, end_date date NOT NULL,
+        CONSTRAINT pk_sessions PRIMARY KEY (id), CONSTRAINT ck_sessions_dates CHECK (start_date < end_date)
+    )""",
+]
+
 
 _HEADER = '''"""A change for tests."""
 
@@ -61,6 +79,16 @@ def small_history(folder: Path) -> Path:
     _add(history, [_executing(_FEW_TABLES), _executing(["CREATE INDEX ix_subjects_name ON subjects (name)"])])
     update_baseline(history)
     return history
+
+
+def few_rows(administrator: Administrator) -> list[SeedRows]:
+    """Give the first rows of a school with LOG_AND_KEYS: its first user, and that one's role."""
+    user, role = uuid4(), uuid4()
+    return [
+        ("users", [{"id": user, "username": administrator.username}]),
+        ("roles", [{"id": role, "name": "Administrator"}]),
+        ("user_roles", [{"user_id": user, "role_id": role}]),
+    ]
 
 
 def history_with_script(folder: Path, script: str) -> Path:

@@ -50,17 +50,16 @@ def create(tenancy, name="A school", school_id=None):
 
 def traces(tenancy, school_id):
     """List what there is of a school in the catalogues and in the registry."""
-    name = f"school_{school_id.hex}"
-    return execute(
-        tenancy.admin_url,
-        """
-        SELECT 'role' FROM pg_roles WHERE rolname = %(name)s
-        UNION ALL SELECT 'schema' FROM pg_namespace WHERE nspname = %(name)s
-        UNION ALL SELECT 'membership' FROM pg_auth_members WHERE roleid = to_regrole(%(name)s)
-        UNION ALL SELECT 'row' FROM registry.schools WHERE id = %(id)s
-        """,
-        {"name": name, "id": str(school_id)},
-    )
+    with tenancy.admin.connect() as connection:
+        return connection.exec_driver_sql(
+            """
+            SELECT 'role' FROM pg_roles WHERE rolname = %(name)s
+            UNION ALL SELECT 'schema' FROM pg_namespace WHERE nspname = %(name)s
+            UNION ALL SELECT 'membership' FROM pg_auth_members WHERE roleid = to_regrole(%(name)s)
+            UNION ALL SELECT 'row' FROM registry.schools WHERE id = %(id)s
+            """,
+            {"name": f"school_{school_id.hex}", "id": school_id},
+        ).all()
 
 
 def users_seen(tenancy, school):
