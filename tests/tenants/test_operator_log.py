@@ -22,12 +22,14 @@ from tenants.provisioning import delete
 from tenants.provisioning.delete import delete_school
 from tests.postgres import at_schools, on_citus
 from tests.tenants.installations import execute, lending
+from tests.tenants.migrations.histories import few_rows
 
 
 @pytest.fixture(scope="module", params=["superuser", "creator"])
-def lent(server, request):
+def lent(server, few_tables, request):
     """An installation that lends schools, by each kind of login that provisions."""
-    with lending(server, superuser=request.param == "superuser") as lent:
+    superuser = request.param == "superuser"
+    with lending(server, superuser=superuser, history=few_tables, seed=few_rows) as lent:
         yield lent
 
 

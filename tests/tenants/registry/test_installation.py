@@ -34,6 +34,7 @@ from tests.tenants.installations import (
     served_by,
     working,
 )
+from tests.tenants.migrations.histories import few_rows
 from tests.threads import run_concurrently
 
 ODD_NAMES = ('odd "quoted" it\'s %s %(x)s 100% :x \\y;--', "Odd Ọmọ 学校")
@@ -41,9 +42,9 @@ ODD_PASSWORDS = ("it's quo\"te 100% %s %(x)s co:lon back\\slash pass/word@host?x
 
 
 @pytest.fixture
-def bare(server):
+def bare(server, few_tables):
     """A database without a registry."""
-    with installation(server, installed=False) as tenancy:
+    with installation(server, installed=False, history=few_tables, seed=few_rows) as tenancy:
         yield tenancy
 
 
