@@ -34,6 +34,7 @@ from tests.tenants.installations import (
     served_by,
     working,
 )
+from tests.tenants.migrations.histories import few_rows
 
 # Which login serves a school.
 
@@ -240,9 +241,9 @@ def test_many_schools_are_opened_and_withdrawn_in_batches(single_login, monkeypa
 
 
 @pytest.fixture(scope="module")
-def two(server):
+def two(server, few_tables):
     """An installation whose two logins serve a school each."""
-    with installation(server, logins=2) as tenancy:
+    with installation(server, logins=2, history=few_tables, seed=few_rows) as tenancy:
         for login in tenancy.placement.school_logins:
             tagged_school(tenancy, login=login)
         yield tenancy
@@ -254,8 +255,8 @@ def test_a_new_school_is_open_to_its_login_alone(two):
     assert all(works(two, school_id) for school_id in schools_of(two))
 
 
-def test_an_operator_who_is_no_superuser_divides_schools_too(server):
-    with installation(server, superuser=False) as tenancy:
+def test_an_operator_who_is_no_superuser_divides_schools_too(server, few_tables):
+    with installation(server, superuser=False, history=few_tables, seed=few_rows) as tenancy:
         create_school(tenancy, name="x", administrator=ADMINISTRATOR)
         two = served_by(tenancy, logins=2)
 

@@ -26,7 +26,7 @@ from tests.tenants.installations import (
     installation,
     working,
 )
-from tests.tenants.migrations.histories import small_history
+from tests.tenants.migrations.histories import few_rows
 from tests.threads import run_concurrently
 
 NAMES = (
@@ -79,19 +79,19 @@ def test_a_school_is_ready_to_use(tenancy):
     assert users_seen(tenancy, school) == [("admin", school.schema)]
 
 
-def test_the_id_may_be_given(tenancy):
+def test_the_id_may_be_given(few):
     school_id = uuid4()
 
-    assert create(tenancy, school_id=school_id).id == school_id
+    assert create(few, school_id=school_id).id == school_id
 
 
 @pytest.mark.parametrize("name", [" ".join(NAMES[:6]), " ".join(NAMES[6:10]), NAMES[-1]])
-def test_any_name_is_kept_as_it_is(tenancy, name):
-    school = create_school(tenancy, name=name, administrator=Administrator(name, name))
+def test_any_name_is_kept_as_it_is(few, name):
+    school = create_school(few, name=name, administrator=Administrator(name, name))
 
-    with tenancy.admin.connect() as connection:
+    with few.admin.connect() as connection:
         assert find_school(connection, school.id).name == name
-    assert users_seen(tenancy, school) == [(name, school.schema)]
+    assert users_seen(few, school) == [(name, school.schema)]
 
 
 def test_creating_is_one_message_and_a_look_at_the_result(tenancy):
@@ -109,12 +109,11 @@ def test_creating_is_one_message_and_a_look_at_the_result(tenancy):
 # All or nothing.
 
 
-def test_a_fault_after_a_statement_leaves_nothing_behind(tenancy, tmp_path):
+def test_a_fault_after_a_statement_leaves_nothing_behind(few):
     """Of a school with few tables: those of one with all are one statement more, and so is the control."""
     school_id = uuid4()
-    few = replace(tenancy, history=small_history(tmp_path))
     rows = [("classrooms", [{"id": uuid4(), "name": "JSS 1", "level": "1"}])]
-    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with few.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         statements = creation_statements(few, connection, school_id=school_id, name="x", rows=rows)
         # Of each kind of statement the first and the last one, and every eighth.
         kinds = [tuple(each.split()[:2]) for each in statements]
@@ -124,35 +123,33 @@ def test_a_fault_after_a_statement_leaves_nothing_behind(tenancy, tmp_path):
             faulty = [*statements[:place], "SELECT 1/0", *statements[place:]]
             with pytest.raises(DBAPIError, match="division by zero"):
                 execute_script(connection, ";\n".join(faulty))
-            assert traces(tenancy, school_id) == [], f"after {statements[place - 1]}"
+            assert traces(few, school_id) == [], f"after {statements[place - 1]}"
 
         # And the same id can be had afterwards, by the same connection.
         execute_script(connection, ";\n".join(statements))
-    assert {kind for (kind,) in traces(tenancy, school_id)} == {"role", "schema", "membership", "row"}
+    assert {kind for (kind,) in traces(few, school_id)} == {"role", "schema", "membership", "row"}
 
 
-def test_a_connection_lost_on_the_way_leaves_nothing_behind(tenancy):
+def test_a_connection_lost_on_the_way_leaves_nothing_behind(few):
     school_id = uuid4()
-    with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        statements = creation_statements(tenancy, connection, school_id=school_id, name="x", rows=())
+    with few.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        statements = creation_statements(few, connection, school_id=school_id, name="x", rows=())
         with pytest.raises(DBAPIError):
             execute_script(
                 connection, ";\n".join([*statements, "SELECT pg_terminate_backend(pg_backend_pid())"])
             )
 
-    assert traces(tenancy, school_id) == []
+    assert traces(few, school_id) == []
 
 
-def test_an_id_that_is_taken_changes_nothing(tenancy):
-    school = create(tenancy, "The first")
-    before = everything(tenancy, school)
+def test_an_id_that_is_taken_changes_nothing(few):
+    school = create(few, "The first")
+    before = everything(few, school)
 
     with pytest.raises(AlreadyExists, match=str(school.id)):
-        create_school(
-            tenancy, name="The second", administrator=Administrator("other", "x"), school_id=school.id
-        )
+        create_school(few, name="The second", administrator=Administrator("other", "x"), school_id=school.id)
 
-    assert everything(tenancy, school) == before
+    assert everything(few, school) == before
 
 
 def everything(tenancy, school):
@@ -165,13 +162,13 @@ def everything(tenancy, school):
     ]
 
 
-def test_two_at_once_with_the_same_id_make_one_school(tenancy):
+def test_two_at_once_with_the_same_id_make_one_school(few):
     school_id = uuid4()
 
     def attempt(number):
         administrator = Administrator(f"user{number}", "x")
         try:
-            create_school(tenancy, name=f"{number}", administrator=administrator, school_id=school_id)
+            create_school(few, name=f"{number}", administrator=administrator, school_id=school_id)
         except AlreadyExists:
             return False
         return True
@@ -179,27 +176,27 @@ def test_two_at_once_with_the_same_id_make_one_school(tenancy):
     won = run_concurrently(8, attempt)
 
     assert won.count(True) == 1
-    with tenancy.admin.connect() as connection:
+    with few.admin.connect() as connection:
         school = find_school(connection, school_id)
     assert won[int(school.name)]
-    assert users_seen(tenancy, school) == [(f"user{school.name}", school.schema)]
+    assert users_seen(few, school) == [(f"user{school.name}", school.schema)]
 
 
-def test_many_at_once_are_all_created(tenancy):
-    made = run_concurrently(8, lambda _: create(tenancy))
+def test_many_at_once_are_all_created(few):
+    made = run_concurrently(8, lambda _: create(few))
 
     assert len({school.id for school in made}) == 8
-    assert all(users_seen(tenancy, school) for school in made)
+    assert all(users_seen(few, school) for school in made)
 
 
-def test_a_role_of_another_database_is_named_as_what_stands_in_the_way(tenancy, server):
-    with installation(server) as elsewhere:
+def test_a_role_of_another_database_is_named_as_what_stands_in_the_way(few, server):
+    with installation(server, history=few.history, seed=few_rows) as elsewhere:
         school = create(elsewhere)
 
         with pytest.raises(AlreadyExists, match=f"role or schema {school.schema} exists already"):
-            create(tenancy, school_id=school.id)
+            create(few, school_id=school.id)
 
-        assert ("row",) not in traces(tenancy, school.id)
+        assert ("row",) not in traces(few, school.id)
 
 
 def test_rows_that_collide_are_not_taken_for_a_school_that_exists(tenancy):
@@ -213,13 +210,13 @@ def test_rows_that_collide_are_not_taken_for_a_school_that_exists(tenancy):
 
 
 @pytest.mark.parametrize("name", ["x" * 121, "NUL \0"])
-def test_a_name_that_can_not_be_stored_leaves_nothing_behind(tenancy, name):
+def test_a_name_that_can_not_be_stored_leaves_nothing_behind(few, name):
     school_id = uuid4()
 
     with pytest.raises((DBAPIError, ValueError)):
-        create(tenancy, name, school_id=school_id)
+        create(few, name, school_id=school_id)
 
-    assert traces(tenancy, school_id) == []
+    assert traces(few, school_id) == []
 
 
 def test_without_a_registry_the_message_says_what_to_do(server):
@@ -232,8 +229,9 @@ def test_without_a_registry_the_message_says_what_to_do(server):
 
 @pytest.mark.parametrize("one_login", [True, False], ids=["one login", "two logins"])
 @pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "creator"])
-def test_every_kind_of_installation_creates_and_serves(server, one_login, superuser):
-    with installation(server, one_login=one_login, superuser=superuser) as tenancy:
+def test_every_kind_of_installation_creates_and_serves(server, few_tables, one_login, superuser):
+    kind = {"one_login": one_login, "superuser": superuser}
+    with installation(server, history=few_tables, seed=few_rows, **kind) as tenancy:
         school = create(tenancy)
         install(tenancy)  # a second time, with a school
 
@@ -251,24 +249,24 @@ def test_every_kind_of_installation_creates_and_serves(server, one_login, superu
         assert traces(tenancy, school_id) == []
 
 
-def test_a_schools_role_can_do_nothing_by_itself(tenancy):
-    school = create(tenancy)
+def test_a_schools_role_can_do_nothing_by_itself(few):
+    school = create(few)
 
     attributes = execute(
-        tenancy.admin_url,
+        few.admin_url,
         "SELECT rolcanlogin, rolinherit, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls "
         "FROM pg_roles WHERE rolname = %s",
         (school.schema,),
     )
     grants = execute(
-        tenancy.admin_url,
+        few.admin_url,
         "SELECT member::regrole::text, inherit_option, set_option, admin_option FROM pg_auth_members "
         "WHERE roleid = %s::regrole AND member = %s::regrole",
-        (school.schema, tenancy.serving_login),
+        (school.schema, few.serving_login),
     )
 
     assert attributes == [(False,) * 7]
-    assert grants == [(tenancy.serving_login, False, True, False)]
+    assert grants == [(few.serving_login, False, True, False)]
 
 
 def test_ids_are_uuids_in_the_names_of_schemas():

@@ -17,6 +17,7 @@ from tenants.backups.backup import back_up
 from tenants.backups.checksums import table_checksums
 from tenants.backups.restore import restore
 from tenants.connections.binding import SchoolBinding
+from tenants.connections.engines import serving_engine
 from tenants.exceptions import BackupRefused, SchoolBusy, SchoolDeleting, UnknownSchool
 from tenants.migrations.migrate import list_migration_states
 from tenants.provisioning import delete
@@ -25,17 +26,25 @@ from tenants.provisioning.delete import LOCKS, delete_school
 from tenants.registry.clients import create_client, list_clients
 from tenants.registry.schools import change_school, find_school
 from tests.cli.program import wait_for
-from tests.postgres import on_postgresql_alone
+from tests.postgres import at_schools, on_postgresql_alone
 from tests.tenants.conftest import tagged_school
-from tests.tenants.installations import ADMINISTRATOR, bound_sessions, execute, working
+from tests.tenants.installations import ADMINISTRATOR, binding_options, bound_sessions, execute, working
 from tests.tenants.provisioning.test_create import traces
 from tests.threads import run_concurrently
 
 
 @pytest.fixture
-def school(tenancy):
-    """A school with a few rows."""
-    return tagged_school(tenancy)
+def school(few):
+    """A school of few tables, with a few rows."""
+    return tagged_school(few)
+
+
+@pytest.fixture
+def sessions(few):
+    """Sessions of that installation, on one connection."""
+    engine = serving_engine(at_schools(few.serving_url), pool_size=1)
+    yield bound_sessions(engine, binding_options(few))
+    engine.dispose()
 
 
 def registry_row(tenancy, school):
@@ -96,51 +105,51 @@ def begin_and_stop(tenancy, school, folder):
 # Gone, and nothing else.
 
 
-def test_nothing_is_left_but_the_backup_and_the_id_can_be_had_again(tenancy, school, tmp_path):
-    other = tagged_school(tenancy)
+def test_nothing_is_left_but_the_backup_and_the_id_can_be_had_again(few, school, tmp_path):
+    other = tagged_school(few)
     client = f"client {uuid4()}"
-    with tenancy.admin.begin() as connection:
+    with few.admin.begin() as connection:
         create_client(connection, client_id=client, school_ids=[school.id, other.id])
         before = table_checksums(connection, other.schema)
 
-    deleted = delete_school(tenancy, school.id, backup_folder=tmp_path)
+    deleted = delete_school(few, school.id, backup_folder=tmp_path)
 
-    assert traces(tenancy, school.id) == []
+    assert traces(few, school.id) == []
     (name,) = os.listdir(tmp_path)
     assert name.startswith(f"{school.id}-")
     assert (deleted.name, deleted.backup, deleted.resumed) == (school.name, str(tmp_path / name), False)
-    with tenancy.admin.begin() as connection:
+    with few.admin.begin() as connection:
         assert [c.schools for c in list_clients(connection) if c.id == client] == [(other.id,)]
         assert table_checksums(connection, other.schema) == before
     with pytest.raises(UnknownSchool):
-        delete_school(tenancy, school.id, backup_folder=None)
-    assert restore(tenancy, Path(deleted.backup)) == school
+        delete_school(few, school.id, backup_folder=None)
+    assert restore(few, Path(deleted.backup)) == school
 
 
 # What is under way.
 
 
-def test_what_a_request_under_way_writes_is_in_the_backup(tenancy, engine, options, school, tmp_path):
+def test_what_a_request_under_way_writes_is_in_the_backup(few, sessions, school, tmp_path):
     with ThreadPoolExecutor(1) as pool:
-        with working(bound_sessions(engine, options), SchoolBinding(school.id)) as session:
-            run = pool.submit(delete_school, tenancy, school.id, backup_folder=tmp_path)
-            wait_for(lambda: registry_row(tenancy, school).deletion == "closed", "the closing")
+        with working(sessions, SchoolBinding(school.id)) as session:
+            run = pool.submit(delete_school, few, school.id, backup_folder=tmp_path)
+            wait_for(lambda: registry_row(few, school).deletion == "closed", "the closing")
             # The request has touched no table so far.
             insert = "INSERT INTO classrooms (id, name, level) VALUES (:id, 'under way', 'x')"
             session.execute(text(insert), {"id": uuid4()})
             assert not run.done()
         deleted = run.result(60)
 
-    copy = restore(tenancy, Path(deleted.backup))
-    names = execute(tenancy.admin_url, f'SELECT name FROM "{copy.schema}".classrooms')
+    copy = restore(few, Path(deleted.backup))
+    names = execute(few.admin_url, f'SELECT name FROM "{copy.schema}".classrooms')
     assert ("under way",) in names
 
 
-def test_what_does_not_end_leaves_the_school_as_it_was(tenancy, engine, options, school, tmp_path):
-    with working(bound_sessions(engine, options), SchoolBinding(school.id)):
+def test_what_does_not_end_leaves_the_school_as_it_was(few, sessions, school, tmp_path):
+    with working(sessions, SchoolBinding(school.id)):
         with pytest.raises(SchoolBusy, match="try again"):
-            delete_school(tenancy, school.id, backup_folder=tmp_path, timeout=0.05)
-        assert registry_row(tenancy, school) == school
+            delete_school(few, school.id, backup_folder=tmp_path, timeout=0.05)
+        assert registry_row(few, school) == school
         assert os.listdir(tmp_path) == []
 
 
@@ -157,86 +166,82 @@ def test_the_school_is_unknown_from_the_first_moment_on(app, tenancy, document, 
     assert api.get("/classrooms").status_code == 404
 
 
-def test_a_lock_that_is_not_given_up_ends_the_run_and_the_next_goes_on(tenancy, school):
-    with locked(tenancy, school), pytest.raises(SchoolBusy, match="goes on when delete is run again"):
-        delete_school(tenancy, school.id, backup_folder=None, timeout=0.2)
-    assert registry_row(tenancy, school).deletion == "begun"
+def test_a_lock_that_is_not_given_up_ends_the_run_and_the_next_goes_on(few, school):
+    with locked(few, school), pytest.raises(SchoolBusy, match="goes on when delete is run again"):
+        delete_school(few, school.id, backup_folder=None, timeout=0.2)
+    assert registry_row(few, school).deletion == "begun"
 
-    assert delete_school(tenancy, school.id, backup_folder=None).resumed
-    assert traces(tenancy, school.id) == []
+    assert delete_school(few, school.id, backup_folder=None).resumed
+    assert traces(few, school.id) == []
 
 
 # What fails, and what was broken off.
 
 
-def test_where_the_backup_fails_the_school_is_open_again(tenancy, school, tmp_path):
-    execute(tenancy.admin_url, f'CREATE VIEW "{school.schema}".strange AS SELECT 1')
-    count = tables(tenancy, school)
+def test_where_the_backup_fails_the_school_is_open_again(few, school, tmp_path):
+    execute(few.admin_url, f'CREATE VIEW "{school.schema}".strange AS SELECT 1')
+    count = tables(few, school)
 
     with pytest.raises(BackupRefused, match="view strange"):
-        delete_school(tenancy, school.id, backup_folder=tmp_path)
+        delete_school(few, school.id, backup_folder=tmp_path)
 
-    assert registry_row(tenancy, school) == school
-    assert tables(tenancy, school) == count
+    assert registry_row(few, school) == school
+    assert tables(few, school) == count
     assert os.listdir(tmp_path) == []
 
 
-def test_a_deletion_that_was_broken_off_goes_on_with_its_first_backup(tenancy, school, tmp_path):
-    left = begin_and_stop(tenancy, school, tmp_path)
+def test_a_deletion_that_was_broken_off_goes_on_with_its_first_backup(few, school, tmp_path):
+    left = begin_and_stop(few, school, tmp_path)
 
-    deleted = delete_school(tenancy, school.id, backup_folder=tmp_path)
+    deleted = delete_school(few, school.id, backup_folder=tmp_path)
 
     assert (deleted.backup, deleted.resumed) == (left.backup, True)
     assert os.listdir(tmp_path) == [Path(left.backup).name]
-    assert traces(tenancy, school.id) == []
-    assert restore(tenancy, Path(left.backup)) == school
+    assert traces(few, school.id) == []
+    assert restore(few, Path(left.backup)) == school
 
 
-def test_a_school_that_is_half_gone_is_neither_opened_nor_backed_up_nor_migrated(tenancy, school, tmp_path):
-    left = begin_and_stop(tenancy, school, tmp_path)
+def test_a_school_that_is_half_gone_is_neither_opened_nor_backed_up_nor_migrated(few, school, tmp_path):
+    left = begin_and_stop(few, school, tmp_path)
 
-    with tenancy.admin.begin() as connection, pytest.raises(SchoolDeleting, match="parts of it are gone"):
+    with few.admin.begin() as connection, pytest.raises(SchoolDeleting, match="parts of it are gone"):
         change_school(connection, school.id, status="active", deletion=None)
     with pytest.raises(SchoolDeleting, match=f"Its backup is {left.backup}"):
-        back_up(tenancy, school.id, tmp_path / "half.zip")
-    with tenancy.admin.connect() as connection:
-        standings = {standing.id: standing for standing in list_migration_states(connection, tenancy)}
+        back_up(few, school.id, tmp_path / "half.zip")
+    with few.admin.connect() as connection:
+        standings = {standing.id: standing for standing in list_migration_states(connection, few)}
     assert standings[school.id].state == "deleting"
-    delete_school(tenancy, school.id, backup_folder=None)
+    delete_school(few, school.id, backup_folder=None)
 
 
-def test_a_run_killed_before_the_first_drop_can_be_taken_back_or_run_again(tenancy, school, tmp_path):
-    execute(
-        tenancy.admin_url, "UPDATE registry.schools SET deletion = 'closed' WHERE id = %s", (str(school.id),)
-    )
-    with tenancy.admin.begin() as connection:
+def test_a_run_killed_before_the_first_drop_can_be_taken_back_or_run_again(few, school, tmp_path):
+    execute(few.admin_url, "UPDATE registry.schools SET deletion = 'closed' WHERE id = %s", (str(school.id),))
+    with few.admin.begin() as connection:
         assert change_school(connection, school.id, status="active", deletion=None) == school
-    execute(
-        tenancy.admin_url, "UPDATE registry.schools SET deletion = 'closed' WHERE id = %s", (str(school.id),)
-    )
+    execute(few.admin_url, "UPDATE registry.schools SET deletion = 'closed' WHERE id = %s", (str(school.id),))
 
-    deleted = delete_school(tenancy, school.id, backup_folder=tmp_path)
+    deleted = delete_school(few, school.id, backup_folder=tmp_path)
 
     assert (deleted.resumed, os.listdir(tmp_path)) == (False, [Path(deleted.backup).name])
 
 
-def test_a_school_that_was_opened_again_meanwhile_stays(tenancy, school, tmp_path, monkeypatch):
+def test_a_school_that_was_opened_again_meanwhile_stays(few, school, tmp_path, monkeypatch):
     def back_up_and_open(*arguments, **options):
         back_up(*arguments, **options)
         opening = "UPDATE registry.schools SET deletion = NULL WHERE id = %s AND deletion = 'closed'"
-        execute(tenancy.admin_url, opening, (str(school.id),))
+        execute(few.admin_url, opening, (str(school.id),))
 
     monkeypatch.setattr(delete, "back_up", back_up_and_open)
     with pytest.raises(SchoolDeleting, match="opened again meanwhile: it stays"):
-        delete_school(tenancy, school.id, backup_folder=tmp_path)
-    assert registry_row(tenancy, school) == school
+        delete_school(few, school.id, backup_folder=tmp_path)
+    assert registry_row(few, school) == school
 
 
-def test_two_at_once_delete_it_once(tenancy, school, tmp_path):
-    first, second = run_concurrently(2, lambda _: delete_school(tenancy, school.id, backup_folder=tmp_path))
+def test_two_at_once_delete_it_once(few, school, tmp_path):
+    first, second = run_concurrently(2, lambda _: delete_school(few, school.id, backup_folder=tmp_path))
 
     assert (first.id, second.id) == (school.id, school.id)
-    assert traces(tenancy, school.id) == []
+    assert traces(few, school.id) == []
     made = {deleted.backup for deleted in (first, second) if deleted.backup}
     assert set() < made <= {str(path) for path in tmp_path.iterdir()}
 
