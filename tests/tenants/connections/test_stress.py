@@ -249,7 +249,7 @@ def test_the_crowd_sees_a_session_in_a_wrong_school(wrong_engines, tenancy, many
     read = session_ways(routed_sessions(wrong_engines, tenancy), many)[0]
     crowd = Crowd(many, [read])
 
-    crowd.run(50, seed=0)
+    crowd.run(10, seed=0)
 
     assert crowd.strangers
 
@@ -261,7 +261,7 @@ def test_the_crowd_sees_a_request_in_a_wrong_school(busy_app, wrong_engines, tok
         if on_citus():
             # What reads names the tables of the right school there, which the role of the wrong one may not read.
             with pytest.raises(AssertionError, match="500"):
-                crowd.run(25, seed=0)
+                crowd.run(10, seed=0)
         else:
-            crowd.run(25, seed=0)
+            crowd.run(10, seed=0)
             assert crowd.strangers
