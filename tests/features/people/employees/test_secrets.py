@@ -68,7 +68,6 @@ def test_what_is_refused_is_not_logged(committing, every_logger):
     assert_silent(every_logger(), body)
 
 
-@pytest.mark.parametrize("table", ["contacts", "bank_accounts", "next_of_kin"])
 @pytest.mark.parametrize(
     ("changes", "status"),
     [
@@ -81,21 +80,22 @@ def test_what_is_refused_is_not_logged(committing, every_logger):
     ],
     ids=["check", "lacking", "renamed", "type"],
 )
-def test_a_statement_that_fails_does_not_tell_its_values(
-    committing, tenancy, every_logger, table, changes, status
-):
+def test_a_statement_that_fails_does_not_tell_its_values(committing, tenancy, every_logger, changes, status):
     schema, body = schema_name(committing.api.school), committing.employee_body()
-    last = "employee_ref" if table == "bank_accounts" else "created_at"
-    with tenancy.admin.begin() as connection:
-        for change in changes:
-            connection.exec_driver_sql(f'ALTER TABLE "{schema}".{table} {change.format(last=last)}')
+    # The last one that is written comes first: it is reached while the others are as they should be.
+    for table in ("bank_accounts", "next_of_kin", "contacts"):
+        last = "employee_ref" if table == "bank_accounts" else "created_at"
+        with tenancy.admin.begin() as connection:
+            for change in changes:
+                connection.exec_driver_sql(f'ALTER TABLE "{schema}".{table} {change.format(last=last)}')
+        before = len(every_logger())
 
-    assert committing.api.post("/employees", body).status_code == status
+        assert committing.api.post("/employees", body).status_code == status
 
-    lines = every_logger()
-    assert_silent(lines, body)
-    if status == 500:
-        (failure,) = [line for line in lines if line["logger"] == "school_service.web.error_responses"]
-        # On Citus, into its shard.
-        assert re.search(rf"INSERT INTO {table}(_\d+)? \(", failure["exception"])
-        assert "in create_employee" in failure["exception"]
+        lines = every_logger()[before:]
+        assert_silent(lines, body)
+        if status == 500:
+            (failure,) = [line for line in lines if line["logger"] == "school_service.web.error_responses"]
+            # On Citus, into its shard.
+            assert re.search(rf"INSERT INTO {table}(_\d+)? \(", failure["exception"])
+            assert "in create_employee" in failure["exception"]
