@@ -12,7 +12,7 @@ import pytest
 
 from school_service.config import ConfigError
 from school_service.serving.checks import examine
-from tests.client import ApiClient, Document
+from tests.client import ApiClient
 from tests.conftest import PASSWORD, make_place
 
 
@@ -54,9 +54,9 @@ def redis_address(tmp_path, free_port):
 
 @pytest.mark.program
 @pytest.mark.operate
-def test_processes_that_share_a_redis_count_together(start, own_place, redis_address):
+def test_processes_that_share_a_redis_count_together(start, document, own_place, redis_address):
     apps = [start(RATE_LIMIT_STORAGE=redis_address) for _ in range(2)]
-    apis = [ApiClient(app, Document(app), own_place.admin_token, own_place.id) for app in apps]
+    apis = [ApiClient(app, document, own_place.admin_token, own_place.id) for app in apps]
 
     answers = [sign_in(apis[number % 2], f"wrong {number}") for number in range(10)]
 
@@ -67,9 +67,9 @@ def test_processes_that_share_a_redis_count_together(start, own_place, redis_add
         assert 1 <= int(refused.headers["Retry-After"]) <= 60
 
 
-def test_processes_without_one_count_by_themselves(start, own_place):
+def test_processes_without_one_count_by_themselves(start, document, own_place):
     apps = [start() for _ in range(2)]
-    apis = [ApiClient(app, Document(app), own_place.admin_token, own_place.id) for app in apps]
+    apis = [ApiClient(app, document, own_place.admin_token, own_place.id) for app in apps]
     for number in range(10):
         assert sign_in(apis[0], f"wrong {number}").status_code == 401
 
@@ -77,10 +77,10 @@ def test_processes_without_one_count_by_themselves(start, own_place):
     assert sign_in(apis[1], PASSWORD).status_code == 200
 
 
-def test_nobody_signs_in_while_the_redis_is_away(start, own_place, free_port):
+def test_nobody_signs_in_while_the_redis_is_away(start, document, own_place, free_port):
     pytest.importorskip("redis", reason="the extra [redis] is not installed")
     app = start(RATE_LIMIT_STORAGE=f"redis://127.0.0.1:{free_port}")
-    api = ApiClient(app, Document(app), own_place.admin_token, own_place.id)
+    api = ApiClient(app, document, own_place.admin_token, own_place.id)
 
     answer = sign_in(api, PASSWORD)
 
@@ -92,12 +92,14 @@ def test_nobody_signs_in_while_the_redis_is_away(start, own_place, free_port):
 
 @pytest.mark.program
 @pytest.mark.operate
-def test_a_process_that_its_redis_does_not_let_in_says_so_and_is_not_ready(start, own_place, redis_address):
+def test_a_process_that_its_redis_does_not_let_in_says_so_and_is_not_ready(
+    start, document, own_place, redis_address
+):
     redis = pytest.importorskip("redis")
     with redis.from_url(redis_address) as client:
         client.config_set("requirepass", "right")
         app = start(RATE_LIMIT_STORAGE=redis_address.replace("//", "//:mistyped@"))
-        stranger = ApiClient(app, Document(app))
+        stranger = ApiClient(app, document)
 
         (advice,) = [
             advice
@@ -126,10 +128,10 @@ def test_a_process_that_its_redis_does_not_let_in_says_so_and_is_not_ready(start
         assert stranger.get("/health/ready").status_code == 200
 
 
-def test_a_process_whose_redis_is_away_says_so_and_serves_the_others(start, free_port):
+def test_a_process_whose_redis_is_away_says_so_and_serves_the_others(start, document, free_port):
     pytest.importorskip("redis", reason="the extra [redis] is not installed")
     app = start(RATE_LIMIT_STORAGE=f"redis://127.0.0.1:{free_port}")
-    stranger = ApiClient(app, Document(app))
+    stranger = ApiClient(app, document)
 
     told = examine(app, app.extensions["school-service"].settings, threads=1)
 

@@ -19,7 +19,7 @@ from school_service.auth.signing_key import SigningKey, SigningKeys
 from school_service.auth.tokens import TokenVerifier, issue_user_token
 from tenants.registry.clients import rotate_secret
 from tests.auth.conftest import Clock, written
-from tests.client import ApiClient, Document
+from tests.client import ApiClient
 from tests.factories import UNKNOWN_ID
 
 PEM = Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
@@ -327,12 +327,12 @@ def test_the_key_that_a_token_brings_along_is_not_trusted(api, verifier, own_cla
     ],
     ids=["RSA", "P-256", "Ed25519"],
 )
-def test_any_kind_of_signing_key_serves(start, place, own_claims, private, algorithm):
+def test_any_kind_of_signing_key_serves(start, document, place, own_claims, private, algorithm):
     key = SigningKey(private, algorithm)
     app = start(SIGNING_KEY=key.to_pem())
     with app.app_context():
         token = issue_user_token(app.extensions["school-service"].verifier.key, place.admin_id, place.id, 1)
-    api = ApiClient(app, Document(app), token["access_token"], place.id)
+    api = ApiClient(app, document, token["access_token"], place.id)
 
     assert api.get("/roles").status_code == 200
     assert api.using(token=place.admin_token).get("/roles").status_code == 401

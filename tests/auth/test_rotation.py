@@ -15,7 +15,7 @@ from school_service.auth.tokens import issue_client_token, issue_user_token, own
 from school_service.config import ConfigError, Settings
 from tenants.provisioning.create import create_school
 from tenants.registry.clients import create_client
-from tests.client import ApiClient, Document
+from tests.client import ApiClient
 from tests.conftest import dispose
 from tests.tenants.installations import ADMINISTRATOR, installation
 
@@ -28,7 +28,7 @@ def pem(*keys):
 
 
 @pytest.fixture
-def server_of(start, place):
+def server_of(start, document, place):
     """Starts a server with keys; answers a client of it with a token that it has issued to the administrator."""
 
     def starting(*keys):
@@ -36,7 +36,7 @@ def server_of(start, place):
         with app.app_context():
             key = app.extensions["school-service"].verifier.key
             token = issue_user_token(key, place.admin_id, place.id, 1)["access_token"]
-        return ApiClient(app, Document(app), token, place.id)
+        return ApiClient(app, document, token, place.id)
 
     return starting
 
@@ -165,7 +165,7 @@ def other_installation(server, settings):
 
 
 def test_a_token_of_another_installation_is_refused_though_the_key_is_the_same(
-    api, other_installation, grant
+    api, other_installation, document, grant
 ):
     app, tenancy = other_installation
     school = create_school(tenancy, name="Theirs", administrator=ADMINISTRATOR)
@@ -182,7 +182,7 @@ def test_a_token_of_another_installation_is_refused_though_the_key_is_the_same(
             issued.append(issue_client_token(key, client_id, [])["access_token"])
             issuers.append(own_issuer())
     here, there = issued
-    theirs = ApiClient(app, Document(app), there, school.id)
+    theirs = ApiClient(app, document, there, school.id)
 
     assert issuers[0] != issuers[1]
     assert [jwt.decode(token, options={"verify_signature": False})["iss"] for token in issued] == issuers
