@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import socket
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +17,9 @@ from school_service.release import log_release
 from school_service.serving.listening import DEFAULT_HOST, DEFAULT_PORT, listen
 from school_service.serving.parts import DEFAULT_THREADS, THREADS
 from tenants.registry.installation import install
+
+if TYPE_CHECKING:
+    from school_service.web.application import Service
 
 # The application, and its server, are imported by the verbs that need them: they take longer than most verbs work.
 
@@ -106,9 +110,6 @@ def serve(
     With more than one worker, one that dies is started anew, SIGHUP replaces them one after the other, each with the
     program and the files of that moment, and POOL_SIZE, --threads and a school's share are divided among them.
     """
-    from school_service.serving import server
-    from school_service.serving.checks import check_database
-    from school_service.serving.supervisor import supervise
     from school_service.web.request_log import configure_logging
 
     if sockets is not None:
@@ -130,15 +131,32 @@ def serve(
             if in_folder:
                 _install(settings)
             folder = chosen_folder() if in_folder else None
+            from school_service.serving.supervisor import supervise
+
             supervise(listener, settings, workers, threads, folder)
             return
-        from school_service.app import create_app
+        app = _make_app(settings)
+        from school_service.serving import server
+        from school_service.serving.checks import check_database
 
-        app = create_app(settings)
         if in_folder:
             _install(settings)
         check_database(app, settings, threads or DEFAULT_THREADS)
         server.serve(app, settings, listener, threads=threads or DEFAULT_THREADS)
+
+
+def _make_app(settings: Settings) -> Service:
+    """Make the application to serve, which lives as long as the process."""
+    # To look for garbage in it, meanwhile and later, would take a third of the time until it serves.
+    gc.disable()
+    try:
+        from school_service.app import create_app
+
+        app = create_app(settings)
+        gc.freeze()
+    finally:
+        gc.enable()
+    return app
 
 
 def _install(settings: Settings) -> None:
@@ -150,9 +168,6 @@ def _install(settings: Settings) -> None:
 
 def _serve_as_worker(workers: int, threads: int, number: int, control: int, listener: int) -> None:
     """Serve as a worker, on sockets of its supervisor's; the first of them alone warns of unwise settings."""
-    from school_service.app import create_app
-    from school_service.serving import server
-    from school_service.serving.checks import check_database
     from school_service.serving.worker import Worker
     from school_service.web.request_log import configure_logging
 
@@ -162,6 +177,9 @@ def _serve_as_worker(workers: int, threads: int, number: int, control: int, list
     with socket.socket(fileno=listener) as listening:
         settings, _ = settings_of(os.environ, create=False)
         configure_logging(settings.log_level)
-        app = create_app(settings)
+        app = _make_app(settings)
+        from school_service.serving import server
+        from school_service.serving.checks import check_database
+
         check_database(app, settings, threads, workers=workers, warn=number == 1)
         server.serve(app, settings, listening, threads=threads, worker=worker)
