@@ -2,8 +2,8 @@
 
 An interpreter that has imported the program, and has done nothing else, waits on a socket. For each request it
 forks: the child gets the request's arguments, working directory, environment, standard input, output and error, and
-runs the program as `python -m school_service` does. Tests of starting itself and of other users start an interpreter of
-their own.
+runs the program as `python -m school_service` does, after a script that may change it. Tests of starting itself and of
+other users start an interpreter of their own.
 """
 
 import gc
@@ -25,8 +25,8 @@ MODULES = (
 )
 
 
-def serve(requests: socket.socket) -> list[str] | None:
-    """Fork for each request; returns the arguments in each child, None in the parent when nobody will ask again."""
+def serve(requests: socket.socket) -> dict | None:
+    """Fork for each request; returns the request in each child, None in the parent when nobody will ask again."""
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken)
@@ -48,7 +48,8 @@ def serve(requests: socket.socket) -> list[str] | None:
             requests.close()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            return become(request, descriptors)
+            become(request, descriptors)
+            return request
         *standard, running[child] = descriptors
         for descriptor in standard:
             os.close(descriptor)
@@ -67,15 +68,14 @@ def report_ends(running: dict[int, int]) -> None:
             os.close(pipe)
 
 
-def become(request: dict, descriptors: list[int]) -> list[str]:
-    """Take a request's place in the system, and nothing of ours along; returns its arguments."""
+def become(request: dict, descriptors: list[int]) -> None:
+    """Take a request's place in the system, and nothing of ours along."""
     for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
     os.closerange(3, 256)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    return request["arguments"]
 
 
 if __name__ == "__main__":
@@ -88,4 +88,5 @@ if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as requests_to_us:
         given = serve(requests_to_us)
     if given is not None:
-        sys.modules["school_service.cli.program"].main(given)
+        exec(given["script"])
+        sys.modules["school_service.cli.program"].main(given["arguments"])

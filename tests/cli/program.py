@@ -114,11 +114,17 @@ class Preloaded:
             )
 
     def start(
-        self, arguments: Sequence[str], cwd: Path, settings: Mapping[str, str], *standard: IO[bytes]
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        settings: Mapping[str, str],
+        *standard: IO[bytes],
+        script: str = "",
     ) -> Forked:
-        """Start the program with its standard input, output and error."""
+        """Start the program with its standard input, output and error, after a script."""
         ours, theirs = os.pipe()
-        request = {"arguments": arguments, "cwd": str(cwd), "environment": environment(**settings)}
+        there = {"cwd": str(cwd), "environment": environment(**settings)}
+        request = {"arguments": arguments, "script": script, **there}
         try:
             descriptors = [*(file.fileno() for file in standard), theirs]
             socket.send_fds(self._requests, [json.dumps(request).encode()], descriptors)
@@ -271,11 +277,16 @@ def _start(
     settings: Mapping[str, str],
     *standard: IO[bytes],
     command: tuple[str, ...] | None = None,
+    script: str = "",
     options: Mapping[str, Any] | None = None,
 ) -> Process:
-    """Start the program with its standard input, output and error."""
+    """Start the program with its standard input, output and error, after a script that changes it."""
     if command is None and not options and not FRESH:
-        return _preloaded(environment(**settings)["PYTHONPATH"]).start(arguments, cwd, settings, *standard)
+        interpreter = _preloaded(environment(**settings)["PYTHONPATH"])
+        return interpreter.start(arguments, cwd, settings, *standard, script=script)
+    if script:
+        started = "from school_service.cli import program; program.main()"
+        command = (sys.executable, "-c", f"{script}\n{started}")
     stdin, stdout, stderr = standard
     return subprocess.Popen(
         [*(command or PROGRAM), *arguments],
@@ -314,14 +325,16 @@ def running(
     cwd: Path,
     settings: Mapping[str, str] | None = None,
     command: tuple[str, ...] | None = None,
+    script: str = "",
     **options: Any,
 ) -> Iterator[Running]:
-    """Start the program as `run` does; whatever happens, nothing of it is left at the end."""
+    """Start the program as `run` does, after a script; whatever happens, nothing of it is left at the end."""
     number = len(list(cwd.glob("*.out")))
     out, err = cwd / f"{number}.out", cwd / f"{number}.err"
     settings = settings or {}
     with out.open("wb") as stdout, err.open("wb") as stderr, open(os.devnull, "rb") as stdin:
-        process = _start(arguments, cwd, settings, stdin, stdout, stderr, command=command, options=options)
+        standard = (stdin, stdout, stderr)
+        process = _start(arguments, cwd, settings, *standard, command=command, script=script, options=options)
     try:
         yield Running(process, out, err)
     finally:

@@ -3,7 +3,6 @@
 import json
 import signal
 import socket
-import sys
 from configparser import ConfigParser
 from contextlib import suppress
 
@@ -339,9 +338,12 @@ def test_a_token_as_long_as_may_be_is_read(each_server):
 
 
 def test_wsgi_py_serves(installed, folder):
-    # And it offers the application to any server: gunicorn, of `each_server`, takes it.
-    command = (sys.executable, str(ROOT / "wsgi.py"))
-    with running("--port", "0", cwd=folder, settings=installed, command=command) as service:
+    # And it offers the application to any server: gunicorn, of `each_server`, takes it, in an interpreter of its own.
+    script = (
+        "import runpy, sys; sys.argv = ['wsgi.py', '--port', '0'];"
+        f"runpy.run_path({str(ROOT / 'wsgi.py')!r}, run_name='__main__')"
+    )
+    with running("no", "verb", cwd=folder, settings=installed, script=script) as service:
         service.base_url = service.wait_for_log("serving")["address"]
         assert service.ok("GET", "/health")["status"] == "ok"
         assert service.end() == 0

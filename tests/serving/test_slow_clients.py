@@ -2,7 +2,6 @@
 
 import json
 import socket
-import sys
 import time
 from contextlib import ExitStack, closing
 from functools import partial
@@ -11,7 +10,7 @@ import pytest
 
 from school_service.serving.channel import Channel
 from school_service.serving.parser import RequestParser
-from tests.cli.program import DEADLINE, running, wait_for
+from tests.cli.program import DEADLINE, serving, wait_for
 
 pytestmark = pytest.mark.program
 
@@ -109,14 +108,11 @@ def test_what_is_no_larger_is_read(service, fields, length):
 def impatient(installed, folder):
     """A service whose deadlines are short, and that takes few connections."""
     script = (
-        "from school_service.cli import program;"
         "from school_service.serving import admission, channel, parser;"
-        "parser.HEADER_TIMEOUT = parser.BODY_TIMEOUT = 1; channel.IDLE_TIMEOUT = 4; admission.CONNECTION_LIMIT = 12;"
-        "program.main(['serve', '--port', '0'])"
+        "parser.HEADER_TIMEOUT = parser.BODY_TIMEOUT = 1; channel.IDLE_TIMEOUT = 2; admission.CONNECTION_LIMIT = 12"
     )
     settings = {**installed, "CONNECTIONS_PER_ADDRESS": "8"}
-    with running(cwd=folder, settings=settings, command=(sys.executable, "-c", script)) as service:
-        service.base_url = service.wait_for_log("serving")["address"]
+    with serving(cwd=folder, settings=settings, script=script) as service:
         yield service
 
 
