@@ -48,18 +48,23 @@ class Function(NamedTuple):
 
 
 class Module:
-    """A file: the numbers of its lines of code, its functions, and the words and pronouns of its docstrings."""
+    """A file: the numbers of its lines of code, its functions, and its docstrings."""
 
     def __init__(self, path: Path) -> None:
         """Read a file below ROOT."""
         self.name = str(path.relative_to(ROOT))
         self._source = path.read_text(encoding="utf-8")
         self.tree = ast.parse(self._source)
-        self._statements = list(_docstrings(self.tree))
         self.package = _package(path.relative_to(ROOT))
-        docstrings = [ast.literal_eval(statement.value) for statement in self._statements]
-        self.words = sum(len(text.split()) for text in docstrings)
-        self.pronouns = sum(len(PRONOUNS.findall(text)) for text in docstrings)
+
+    @cached_property
+    def _statements(self) -> list[ast.Expr]:
+        return list(_docstrings(self.tree))
+
+    @cached_property
+    def docstrings(self) -> list[str]:
+        """The texts of the docstrings."""
+        return [ast.literal_eval(statement.value) for statement in self._statements]
 
     @cached_property
     def code(self) -> frozenset[int]:
@@ -93,8 +98,8 @@ def pronouns_by_package(measured: Iterable[Module]) -> dict[str, float]:
     words: Counter[str] = Counter()
     pronouns: Counter[str] = Counter()
     for module in measured:
-        words[module.package] += module.words
-        pronouns[module.package] += module.pronouns
+        words[module.package] += sum(len(text.split()) for text in module.docstrings)
+        pronouns[module.package] += sum(len(PRONOUNS.findall(text)) for text in module.docstrings)
     averages = {package: 100 * pronouns[package] / count for package, count in words.items() if count}
     return dict(sorted(averages.items(), key=lambda item: -item[1]))
 
