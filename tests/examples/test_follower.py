@@ -24,7 +24,6 @@ from tests.features.exchange.copies.copies import changes, export
 from tests.postgres import on_citus_alone, with_one_server
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "follower.py"
-WRITERS, KILLED, FOLLOWERS = 8, 4, 4
 ENOUGH = 100  # changes
 TAKES_SCHOOLS = "SELECT citus_set_node_property(%s, %s, 'shouldhaveshards', %s)"
 BEHIND_PGBOUNCER = Way(logins=2, pgbouncer=True)
@@ -125,10 +124,9 @@ class Writer:
         return self.api.put(f"/users/{user}/restore")
 
 
-def write_in_process(ready, settings, token, school, seed, shared):
+def write_in_process(ready, settings, spec, token, school, seed, shared):
     """Write in a process of its own, with an application of its own; says when it begins."""
-    app = create_app(settings)
-    writer = Writer(ApiClient(app, Document(app), token, school), seed, shared)
+    writer = Writer(ApiClient(create_app(settings), Document(spec=spec), token, school), seed, shared)
     signal.signal(signal.SIGTERM, writer.end)
     ready.send(None)
     writer.write()
@@ -143,15 +141,15 @@ def start_writer(api, seed, shared):
     context.set_forkserver_preload([__name__])
     told, ready = context.Pipe(duplex=False)
     settings = api.app.extensions["school-service"].settings
-    arguments = (ready, settings, api.token, api.school, seed, shared)
+    arguments = (ready, settings, api.document.spec, api.token, api.school, seed, shared)
     process = context.Process(target=write_in_process, args=arguments, daemon=True)
     process.start()
     ready.close()
     return process, told
 
 
-def follow_writers(make, seed, seconds, meanwhile=lambda: None):
-    """Let writers write, of which half are killed, and followers that begin at random moments follow.
+def follow_writers(make, seed, seconds, pairs=4, meanwhile=lambda: None):
+    """Let pairs of writers write, one of each is killed, and as many followers follow, from random moments on.
 
     In the end each copy has to be the export.
     """
@@ -165,7 +163,7 @@ def follow_writers(make, seed, seconds, meanwhile=lambda: None):
         "cohort": taught.cohort["id"],
         "assessments": [make.assessment(taught.subject, taught.term)["id"] for _ in range(3)],
     }
-    started = [start_writer(make.api, seed * 1000 + number, shared) for number in range(WRITERS)]
+    started = [start_writer(make.api, seed * 1000 + number, shared) for number in range(2 * pairs)]
     for _, told in started:
         told.recv()
     writers = [process for process, _ in started]
@@ -184,26 +182,26 @@ def follow_writers(make, seed, seconds, meanwhile=lambda: None):
                     return
 
     followers = [
-        threading.Thread(target=follower, args=(random.random() * seconds / 2,)) for _ in range(FOLLOWERS)
+        threading.Thread(target=follower, args=(random.random() * seconds / 2,)) for _ in range(pairs)
     ]
     for thread in followers:
         thread.start()
     try:
-        for writer in writers[:KILLED]:
-            time.sleep(random.random() * seconds * 2 / KILLED)
+        for writer in writers[:pairs]:
+            time.sleep(random.random() * seconds * 2 / pairs)
             writer.kill()
         meanwhile()
         while len(changes(make.api, "start")[0]) <= ENOUGH:  # as the machine is slow
             time.sleep(0.1)
     finally:
-        for writer in writers[KILLED:]:
+        for writer in writers[pairs:]:
             writer.terminate()
         for writer in writers:
             writer.join()
         ended.set()
         for thread in followers:
             thread.join()
-    assert [writer.exitcode for writer in writers] == [-signal.SIGKILL] * KILLED + [0] * (WRITERS - KILLED)
+    assert [writer.exitcode for writer in writers] == [-signal.SIGKILL] * pairs + [0] * pairs
     assert broken == []
     time.sleep(0.2)  # a COMMIT that came before the kill is done
     for records, place, ask in copies:
@@ -220,7 +218,7 @@ def comparable(records):
 
 
 def test_a_copy_is_the_export_of_the_end(committing):
-    follow_writers(committing, seed=int(time.time()), seconds=3)
+    follow_writers(committing, seed=int(time.time()), seconds=2, pairs=2)
 
 
 @pytest.mark.release
@@ -232,7 +230,7 @@ def test_a_copy_is_the_export_of_the_end_of_each_seed(seed, committing):
 @pytest.mark.operate
 @pytest.mark.parametrize("settings", [pytest.param(BEHIND_PGBOUNCER, marks=with_one_server)], indirect=True)
 def test_a_copy_is_the_export_of_the_end_through_pgbouncer(committing):
-    follow_writers(committing, seed=int(time.time()), seconds=3)
+    follow_writers(committing, seed=int(time.time()), seconds=2, pairs=2)
 
 
 @on_citus_alone
@@ -243,7 +241,9 @@ def test_a_copy_is_the_export_of_the_end_where_the_school_is_moved_meanwhile(com
         target = next(each.node for each in list_nodes(connection)[1:] if each.node != place)
         connection.exec_driver_sql(TAKES_SCHOOLS, (target.host, target.port, True))
 
-    follow_writers(committing, int(time.time()), 10, lambda: move_school(tenancy, school, str(target)))
+    follow_writers(
+        committing, int(time.time()), 10, meanwhile=lambda: move_school(tenancy, school, str(target))
+    )
 
     with tenancy.admin.begin() as connection:
         assert locate_school(connection, school).node == target
