@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 from zipfile import ZipFile
 from zlib import crc32
@@ -18,6 +19,7 @@ from pypdf import PdfReader
 from werkzeug.test import TestResponse
 
 from school_service.auth.login_throttle import limiter
+from school_service.features.results.report_cards import service
 from tenants.registry.schools import schema_name
 from tenants.tenancy import Tenancy
 from tests.client import ApiClient
@@ -65,8 +67,9 @@ class Reader:
         if is_read(name, self.part):
             self._read(name, client.get(path))
         elif path.endswith("/transcript/download"):
-            # Printing stores it, and each run verifies it.
-            client.get(path)
+            # It is stored before it is printed, and each run verifies it.
+            with patch.object(service, "print_paper", lambda *_task: b""):
+                client.get(path)
 
     def verify(self, anyone: ApiClient, code: str, paper: str, accept: str) -> None:
         """Verify a paper by its code, if this run does so."""
