@@ -21,8 +21,8 @@ _SETTINGS = (
     "SET LOCAL extra_float_digits TO 1; SET LOCAL bytea_output TO 'hex'"
 )
 _TABLES = text(f"SELECT c.relname FROM {RELATIONS_OF_SCHEMA} WHERE c.relkind = 'r'")  # noqa: S608
-# One sum over the rows of all tables: of a table by itself PostgreSQL plans and prepares each sum anew, which for a
-# school of few rows takes ten times as long. A table without rows is not in the answer.
+# One sum over the rows of all tables: PostgreSQL would plan a sum for each table, which takes longer than to read the
+# rows of a new school. A table without rows is not in the answer.
 _ROWS = "SELECT {literal} AS name, ROW({columns})::text AS content FROM {table} AS t"
 _CHECKSUMS = """
 SELECT name, count(*) AS rows,
@@ -49,7 +49,7 @@ class TableChecksum:
     checksum: str
 
 
-NO_ROWS = TableChecksum(0, "0:0")
+_NO_ROWS = TableChecksum(0, "0:0")
 
 
 def table_checksums(connection: Connection, schema: str) -> dict[str, TableChecksum]:
@@ -86,7 +86,8 @@ def _checksums(connection: Connection, schema: str, columns: Mapping[str, str]) 
     )
     query = _CHECKSUMS.format(rows=contents)
     rows = connection.exec_driver_sql(query, execution_options={"no_parameters": True})
-    return dict.fromkeys(columns, NO_ROWS) | {row.name: TableChecksum(row.rows, row.checksum) for row in rows}
+    sums = {row.name: TableChecksum(row.rows, row.checksum) for row in rows}
+    return dict.fromkeys(columns, _NO_ROWS) | sums
 
 
 def differences(expected: dict[str, TableChecksum], actual: dict[str, TableChecksum]) -> list[str]:

@@ -149,7 +149,7 @@ def start_writer(api, seed, shared):
 
 
 def follow_writers(make, seed, seconds, pairs=4, meanwhile=lambda: None):
-    """Let pairs of writers write, one of each is killed, and as many followers follow, from random moments on.
+    """Let pairs of writers write, kill one of each, and let as many followers follow, from random moments on.
 
     In the end each copy has to be the export.
     """
