@@ -168,7 +168,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 1000)
+    gc.set_threshold(1_000_000, 50, 1000)
 
 
 # As the settings' documentation names them.
