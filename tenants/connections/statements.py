@@ -146,9 +146,15 @@ def write_all(connection: AnyConnection, statements: Iterable[tuple[str, Any]]) 
 
     Raises NoSchool, DBAPIError.
     """
+    sent = list(statements)
     with _driver_of(connection).cursor() as cursor:
-        parts = [cursor.mogrify(text, parameters).decode() for text, parameters in statements]
-    write(connection, ";\n".join(parts), None)
+        parts = [cursor.mogrify(text, parameters).decode() for text, parameters in sent]
+    try:
+        write(connection, ";\n".join(parts), None)
+    except DBAPIError as error:
+        # A failed statement is logged: without its values.
+        error.statement = ";\n".join(text for text, _ in sent)
+        raise
 
 
 def copy_rows(

@@ -99,3 +99,16 @@ def test_a_statement_that_fails_does_not_tell_its_values(committing, tenancy, ev
             # On Citus, into its shard.
             assert re.search(rf"INSERT INTO {table}(_\d+)? \(", failure["exception"])
             assert "in create_employee" in failure["exception"]
+
+
+def test_a_failed_commit_does_not_tell_the_values_of_the_audit_log(committing, tenancy, every_logger):
+    schema = schema_name(committing.api.school)
+    with tenancy.admin.begin() as connection:
+        connection.exec_driver_sql(f'ALTER TABLE "{schema}".audit_entries RENAME COLUMN request_id TO away')
+    before = len(every_logger())
+
+    assert committing.api.post("/classrooms", {"name": "JSS 1 Ruby", "level": "Junior"}).status_code == 500
+
+    written = json.dumps(every_logger()[before:])
+    assert "Ruby" not in written
+    assert "INSERT INTO audit_entries" in written
