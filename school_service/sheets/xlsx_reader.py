@@ -381,5 +381,6 @@ def _broken_workbook_is_invalid() -> Iterator[None]:
     except (DomainError, MemoryError):
         raise
     except Exception as error:
-        _log.info("broken workbook", exc_info=error)
+        # The kind alone: the words of many errors quote a cell.
+        _log.info("broken workbook", extra={"reason": type(error).__name__})
         raise Invalid(BROKEN) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import date, datetime
 from io import BytesIO
 
@@ -160,6 +161,14 @@ def test_a_sheet_of_broken_xml_is_refused(sheet):
         rows_of(sheet)
 
     assert refused.value.message == BROKEN
+
+
+def test_the_log_of_a_broken_workbook_quotes_no_cell(caplog):
+    with caplog.at_level(logging.INFO), pytest.raises(Invalid):
+        rows_of(sheet_xml("<row><c><v>Adaeze</v></c></row>"))
+
+    assert [record.reason for record in caplog.records] == ["ValueError"]
+    assert "Adaeze" not in caplog.text
 
 
 # Each holds more of one thing than is allowed.
