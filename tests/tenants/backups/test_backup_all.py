@@ -21,6 +21,7 @@ from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tenants.registry.schools import change_school, list_schools, schools
 from tenants.verification import verify
+from tests.postgres import on_postgresql_alone
 from tests.tenants.backups.test_backup import contents, without_log
 from tests.tenants.installations import ADMINISTRATOR, execute, lending
 from tests.tenants.migrations.histories import few_rows
@@ -134,6 +135,7 @@ def test_an_error_of_the_database_in_one_school_does_not_hold_up_the_others(tena
     assert [manifest.school["name"] for _, manifest in report.made] == ["Bisi"]
 
 
+@on_postgresql_alone
 def test_where_the_database_goes_away_the_run_stops(tenancy, ada, bisi, tmp_path, monkeypatch):
     seen = []
 
@@ -307,6 +309,7 @@ def server_away(tenancy, ada, lent, monkeypatch):
     away.dispose()
 
 
+@on_postgresql_alone
 def test_a_server_that_is_away_fails_its_schools_alone_and_is_tried_once(
     tenancy, bisi, server_away, tmp_path
 ):

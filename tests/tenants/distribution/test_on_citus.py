@@ -148,7 +148,7 @@ def test_a_schools_role_has_the_rights_it_needs_on_the_tables_of_every_node_and_
         SET citus.override_table_visibility TO off;
         SELECT appended, privileges, count(*)
         FROM (
-            SELECT c.relname ~ '^audit_entries(_[0-9]+)?$' AS appended,
+            SELECT c.relname ~ '^(audit_entries|change_sets)(_[0-9]+)?$' AS appended,
                 (SELECT string_agg(a.privilege_type, ' ' ORDER BY a.privilege_type) FROM aclexplode(c.relacl) a
                  WHERE a.grantee = to_regrole(%(name)s)) AS privileges
             FROM pg_class c WHERE c.relnamespace = to_regnamespace(%(name)s) AND c.relkind = 'r'
@@ -163,7 +163,7 @@ def test_a_schools_role_has_the_rights_it_needs_on_the_tables_of_every_node_and_
     # On the coordinator, the school's node and the other: the tables everywhere, the shards on the school's node.
     few, many = rights.pop((True, "INSERT SELECT")), rights.pop((False, "DELETE INSERT SELECT UPDATE"))
     assert rights == {}
-    assert sorted(few) == [1, 1, 2]
+    assert sorted(few) == [2, 2, 4]
     assert sorted(many) == [min(many), min(many), 2 * min(many)]
 
 
