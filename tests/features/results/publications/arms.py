@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from tests.factories import Factory
 
@@ -29,6 +29,15 @@ class Arms:
             self.students[batch] = make.enrolled(self.cohort, *made, batch=batch)
         self.terms: dict[str, dict[str, Any]] = {}
         self.papers: dict[tuple[str, str], dict[str, Any]] = {}
+        self.submitted: set[str] = set()
+
+    @classmethod
+    def with_results(cls, make: Factory, students: int = 2, subjects: int = 2) -> Self:
+        """Make them with the results of the first term, marked and submitted."""
+        arms = cls(make, students, subjects)
+        arms.mark()
+        arms.submit()
+        return arms
 
     @property
     def everyone(self) -> list[tuple[str, str]]:
@@ -54,6 +63,7 @@ class Arms:
         """Submit all subjects."""
         for subject in self.subjects:
             self.api.ok(self.api.post(f"/cohort-subjects/{subject['id']}/submission", {"term": term}))
+        self.submitted.add(term)
 
     def publish(self, *batches: str, term: str = "FIRST", query: str = "", **fields: Any) -> Any:
         """POST a publication of these batches, or of both."""
@@ -61,10 +71,11 @@ class Arms:
         return self.api.post(f"/publications{query}", body)
 
     def published(self, *batches: str, term: str = "FIRST") -> list[dict[str, Any]]:
-        """Mark, submit and publish; answers the publications, by batch as they were given."""
+        """Mark and submit what is not yet, and publish; answers the publications, by batch as they were given."""
         if term not in self.terms:
             self.mark(term)
-        self.submit(term)
+        if term not in self.submitted:
+            self.submit(term)
         made = {
             publication["batch"]: publication
             for publication in self.api.ok(self.publish(*batches, term=term))
@@ -78,6 +89,7 @@ class Arms:
 
     def reopen_subject(self, number: int = 0, term: str = "FIRST") -> Any:
         """POST the reopening of a subject."""
+        self.submitted.discard(term)
         path = f"/cohort-subjects/{self.subjects[number]['id']}/reopening"
         return self.api.post(path, {"term": term, "reason": "A paper was found"})
 

@@ -21,7 +21,7 @@ from tests.naming import name_with_number
 
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
-    return prepared(lambda make: Arms(make, 3))
+    return prepared(lambda make: Arms.with_results(make, 3))
 
 
 @pytest.fixture
@@ -95,11 +95,11 @@ def test_a1_a_correction_for_one_leaves_the_card_of_who_has_left(api, make, anyo
     corrected_one, stays, leaver = arms.students[arms.first]
     path = f"/cohort-subjects/{elective['id']}/students"
     api.ok(api.patch(path, [leaver, corrected_one]))
-    arms.mark()
     paper = make.assessment(elective, arms.terms["FIRST"], total_points=50)
     for student in (leaver, corrected_one):
         make.entry(paper, student, arms.first, 40)
     arms.subjects.append(elective)
+    arms.submit()
     arms.published()
     before, code = card_of(api, leaver), code_of(api, leaver)
     transcript = api.ok(api.get(f"/students/{leaver}/transcript"))["sessions"]
@@ -185,8 +185,6 @@ def test_a1_the_score_of_who_has_left_is_corrected_too(api, anyone, place, arms)
 
 
 def test_a3_who_moved_before_either_arm_is_published_is_judged_where_they_are(api, arms):
-    arms.mark()
-    arms.submit()
     mover = arms.students[arms.first][0]
     move(arms, mover)
 
@@ -343,8 +341,6 @@ def test_a1_who_came_late_and_has_an_absence_has_a_part(api, arms):
 
 
 def test_a1_who_comes_once_all_is_handed_in_has_no_part(api, arms):
-    arms.mark()
-    arms.submit()
     (late,) = arms.make.enrolled(arms.cohort, batch=arms.first)
 
     assert result(api, late, live="true").status_code == 404
@@ -439,8 +435,6 @@ def test_a4_a_new_arm_in_the_second_term_is_published(api, arms, together):
 
 
 def test_a4_who_has_a_part_in_an_earlier_term_and_no_card_is_named(api, arms):
-    arms.mark()
-    arms.submit()
     api.ok(arms.publish(arms.second))
     new, (mover,), _ = with_new_arm(arms)
     (number,) = arms.admission_numbers([mover])
@@ -600,17 +594,12 @@ def test_a2_who_was_left_out_of_both_arms_is_taken_into_the_one_that_they_are_in
 
 
 def test_a2_everybody_left_out_is_nobody(api, arms):
-    arms.mark()
-    arms.submit()
-
     answer = publish(arms, arms.first, **left_out(*arms.students[arms.first]))
 
     assert (answer.status_code, "There is nobody in" in message(answer)) == (409, True)
 
 
 def test_a2_who_does_not_belong_is_neither_left_out_nor_taken_in(api, make, make_other, arms):
-    arms.mark()
-    arms.submit()
     member, stranger = arms.students[arms.first][0], arms.students[arms.second][0]
     foreign, ours = make_other.student()["id"], make.student()["id"]
     for who in (stranger, str(uuid4()), foreign, ours):
@@ -640,9 +629,6 @@ def test_a2_who_does_not_belong_is_neither_left_out_nor_taken_in(api, make, make
     ],
 )
 def test_a2_what_is_left_out_is_a_list(api, arms, fields):
-    arms.mark()
-    arms.submit()
-
     answer = publish(arms, arms.first, **fields)
 
     assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [*fields])
