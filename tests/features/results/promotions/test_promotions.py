@@ -15,19 +15,23 @@ from tests.naming import name_with_number
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made_end(prepared):
-    return prepared(End)
+def published_end(prepared):
+    def build(make):
+        end = End(make)
+        end.published()
+        return end
+
+    return prepared(build)
 
 
 @pytest.fixture
-def end(rehearsed, made_end):
-    return deepcopy(made_end)
+def end(make):
+    return End(make)
 
 
 @pytest.fixture
-def published(end):
-    end.published()
-    return end
+def published(rehearsed, published_end):
+    return deepcopy(published_end)
 
 
 def errors(answer):
@@ -230,7 +234,8 @@ def test_without_rules_an_average_of_40_is_enough(end):
     assert of(seen, end.everybody[1])["reasons"][0]["message"] == "The average is 39.99, below 40."
 
 
-def test_the_rule_of_the_level_goes_before_that_of_all_others(end, published):
+def test_the_rule_of_the_level_goes_before_that_of_all_others(published):
+    end = published
     end.rules({"minimum_average": 100}, {"level": "Junior Secondary", "minimum_average": 20})
     assert set(outcomes(end.rehearsal())) == {"PROMOTED"}
 

@@ -29,12 +29,12 @@ class Arms:
             self.students[batch] = make.enrolled(self.cohort, *made, batch=batch)
         self.terms: dict[str, dict[str, Any]] = {}
         self.papers: dict[tuple[str, str], dict[str, Any]] = {}
-        self.submitted: set[str] = set()
+        self.submitted_terms: set[str] = set()
 
     @classmethod
-    def with_results(cls, make: Factory, students: int = 2, subjects: int = 2) -> Self:
+    def with_results(cls, make: Factory, *sizes: int) -> Self:
         """Make them with the results of the first term, marked and submitted."""
-        arms = cls(make, students, subjects)
+        arms = cls(make, *sizes)
         arms.mark()
         arms.submit()
         return arms
@@ -63,7 +63,7 @@ class Arms:
         """Submit all subjects."""
         for subject in self.subjects:
             self.api.ok(self.api.post(f"/cohort-subjects/{subject['id']}/submission", {"term": term}))
-        self.submitted.add(term)
+        self.submitted_terms.add(term)
 
     def publish(self, *batches: str, term: str = "FIRST", query: str = "", **fields: Any) -> Any:
         """POST a publication of these batches, or of both."""
@@ -74,7 +74,7 @@ class Arms:
         """Mark and submit what is not yet, and publish; answers the publications, by batch as they were given."""
         if term not in self.terms:
             self.mark(term)
-        if term not in self.submitted:
+        if term not in self.submitted_terms:
             self.submit(term)
         made = {
             publication["batch"]: publication
@@ -89,7 +89,7 @@ class Arms:
 
     def reopen_subject(self, number: int = 0, term: str = "FIRST") -> Any:
         """POST the reopening of a subject."""
-        self.submitted.discard(term)
+        self.submitted_terms.discard(term)
         path = f"/cohort-subjects/{self.subjects[number]['id']}/reopening"
         return self.api.post(path, {"term": term, "reason": "A paper was found"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -13,8 +14,18 @@ from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made_arms(prepared):
+    return prepared(Arms.with_results)
+
+
 @pytest.fixture
-def arms(make):
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
+
+
+@pytest.fixture
+def unmarked(make):
     return Arms(make)
 
 
@@ -261,8 +272,9 @@ def test_who_has_come_has_nothing_that_differs(api, make, arms):
     ]
 
 
-def test_marks_are_compared_by_category_although_the_percent_is_the_same(api, arms):
+def test_marks_are_compared_by_category_although_the_percent_is_the_same(api, unmarked):
     """Half of the points in both categories: by any weights it is 50 percent, and the marks on paper are others."""
+    arms = unmarked
     weights = [{"level": None, "category": kind, "weight": of} for kind, of in (("CA1", 40), ("EXAM", 60))]
     for weight in weights:
         arms.mark(first=50, step=0, category=weight["category"])

@@ -22,12 +22,17 @@ REFUSED = "This needs the permission read:results."
 
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
-    return prepared(Arms)
+    return prepared(Arms.with_results)
 
 
 @pytest.fixture
 def arms(rehearsed, made_arms):
     return deepcopy(made_arms)
+
+
+@pytest.fixture
+def unmarked(make):
+    return Arms(make)
 
 
 def link(api, student, guardian, **link):
@@ -55,7 +60,8 @@ def statuses(client, student):
     return [client.get(f"/students/{student}/{path}").status_code for path in PATHS]
 
 
-def test_a_guardian_of_two_reads_what_they_read_themselves(api, make, arms):
+def test_a_guardian_of_two_reads_what_they_read_themselves(api, make, unmarked):
+    arms = unmarked
     settings(api, positions="NONE")
     arms.mark(publish_scores=False)
     arms.published()
@@ -75,8 +81,6 @@ def test_a_guardian_of_two_reads_what_they_read_themselves(api, make, arms):
 
 
 def test_a_guardian_reads_nothing_live_no_draft_no_version_and_of_nobody_else(api, make, arms):
-    arms.mark()
-    arms.submit()
     child, classmate = arms.students[arms.first]
     _, own = guardian_of(make, child)
     assert statuses(own, child) == [404] * 4
@@ -99,7 +103,8 @@ def test_a_guardian_reads_nothing_live_no_draft_no_version_and_of_nobody_else(ap
     assert statuses(own, child) == [404] * 4
 
 
-def test_who_may_read_all_results_reads_as_staff(api, make, arms):
+def test_who_may_read_all_results_reads_as_staff(api, make, unmarked):
+    arms = unmarked
     arms.mark(publish_scores=False)
     arms.published(arms.first)
     child = arms.students[arms.first][0]
@@ -144,7 +149,8 @@ def test_a_parent_whose_permission_is_own_reads_as_a_guardian(api, make, arms):
     assert statuses(parent, child) == [404] * 4
 
 
-def test_a_form_teacher_reads_of_their_own_child_as_of_every_pupil(api, make, arms):
+def test_a_form_teacher_reads_of_their_own_child_as_of_every_pupil(api, make, unmarked):
+    arms = unmarked
     settings(api, positions="NONE")
     arms.mark(publish_scores=False)
     arms.published(arms.first)

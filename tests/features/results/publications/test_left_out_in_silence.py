@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -9,16 +10,19 @@ import pytest
 from tests.features.results.publications.arms import Arms
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made_arms(prepared):
+    return prepared(Arms.with_results)
+
+
 @pytest.fixture
-def arms(make):
-    return Arms(make)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 @pytest.fixture
 def silent(make, arms):
     """A compulsory subject in which nothing counts: all of both arms take it."""
-    arms.mark()
-    arms.submit()
     return make.cohort_subject(arms.cohort)
 
 

@@ -14,12 +14,17 @@ from tests.features.results.submissions.classes import Class, message
 
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
-    return prepared(Arms)
+    return prepared(Arms.with_results)
 
 
 @pytest.fixture
 def arms(rehearsed, made_arms):
     return deepcopy(made_arms)
+
+
+@pytest.fixture
+def unmarked(make):
+    return Arms(make)
 
 
 def logged(api, publication):
@@ -78,9 +83,6 @@ def test_a_publication_is_in_the_audit_log(api, arms):
 
 
 def test_a_rehearsal_says_what_would_be_and_stores_nothing(api, arms):
-    arms.mark()
-    arms.submit()
-
     rehearsed = api.ok(arms.publish(query="?dry_run=true"))
 
     assert arms.listed(cohort=arms.cohort["id"]) == []
@@ -96,7 +98,8 @@ def test_a_rehearsal_says_what_would_be_and_stores_nothing(api, arms):
     assert rehearsed == [{**row, **unknown} for row in published]
 
 
-def test_a_rehearsal_is_refused_as_the_publication_would_be(arms):
+def test_a_rehearsal_is_refused_as_the_publication_would_be(unmarked):
+    arms = unmarked
     arms.mark()
 
     answers = [arms.publish(query=query) for query in ("?dry_run=true", "")]
@@ -114,7 +117,8 @@ def test_a_batch_named_twice_is_published_once(api, arms):
     assert [publication["version"] for publication in published] == [2]
 
 
-def test_what_is_not_submitted_is_named_in_whichever_arm_it_is_taken(api, make, arms):
+def test_what_is_not_submitted_is_named_in_whichever_arm_it_is_taken(api, make, unmarked):
+    arms = unmarked
     arms.mark()
     elective = make.cohort_subject(arms.cohort, elective=True)
     path = f"/cohort-subjects/{elective['id']}/students"
@@ -134,7 +138,8 @@ def test_what_is_not_submitted_is_named_in_whichever_arm_it_is_taken(api, make, 
     assert arms.publish(arms.first, without_subjects=[nothing["id"]]).status_code == 200
 
 
-def test_who_took_a_subject_up_since_it_was_submitted_is_named(api, make, arms):
+def test_who_took_a_subject_up_since_it_was_submitted_is_named(api, make, unmarked):
+    arms = unmarked
     electives = [make.cohort_subject(arms.cohort, elective=True) for _ in range(2)]
     taker, later = arms.students[arms.first]
     arms.mark()
@@ -159,7 +164,8 @@ def test_who_took_a_subject_up_since_it_was_submitted_is_named(api, make, arms):
     assert arms.listed(cohort=arms.cohort["id"]) == []
 
 
-def test_earlier_terms_come_first(api, arms):
+def test_earlier_terms_come_first(api, unmarked):
+    arms = unmarked
     arms.mark("FIRST")
     arms.mark("SECOND")
     arms.submit("FIRST")
@@ -176,7 +182,8 @@ def test_earlier_terms_come_first(api, arms):
     assert arms.publish(arms.first, term="SECOND").status_code == 200
 
 
-def test_a_term_in_which_nothing_counts_need_not_be_published(api, make, arms):
+def test_a_term_in_which_nothing_counts_need_not_be_published(api, make, unmarked):
+    arms = unmarked
     arms.mark("FIRST", include_in_final=False)
     arms.mark("SECOND")
     arms.submit("SECOND")
@@ -201,9 +208,6 @@ def test_a_batch_with_nobody_in_it_is_not_published(api, make, arms):
     empty = make.batch(arms.cohort)
     left = make.enrolled(arms.cohort, batch=empty["id"])[0]
     api.ok(api.patch(f"/students/{left}", {"status": "WITHDRAWN"}))
-    arms.mark()
-    arms.submit()
-
     answer = arms.publish(arms.first, empty["id"])
 
     name = f"{arms.cohort['classroom']} {empty['name']}"
@@ -213,9 +217,6 @@ def test_a_batch_with_nobody_in_it_is_not_published(api, make, arms):
 
 def test_a_batch_of_another_cohort_is_refused(api, make, arms):
     elsewhere = Arms(make)
-    arms.mark()
-    arms.submit()
-
     for batches in ((arms.first, elsewhere.second), (arms.second, elsewhere.first)):
         answer = arms.publish(*batches, term=arms.terms["FIRST"]["id"])
 
@@ -226,8 +227,6 @@ def test_a_batch_of_another_cohort_is_refused(api, make, arms):
 
 
 def test_unknown_ids_are_named(api, make, arms):
-    arms.mark()
-    arms.submit()
     elsewhere = make.term()
     unknown = str(uuid4())
 
@@ -312,8 +311,6 @@ def test_a_figure_that_is_written_with_fewer_places_has_not_changed(api, arms):
 
 
 def test_only_a_later_version_is_compared_with_the_one_before(api, arms, messages):
-    arms.mark()
-    arms.submit()
     with messages() as first:
         (published,) = api.ok(arms.publish(arms.first))
     api.ok(arms.reopen(published))

@@ -24,12 +24,17 @@ FIGURES = ("position", "of", "tied", "average", "lowest", "highest")
 
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
-    return prepared(Arms)
+    return prepared(Arms.with_results)
 
 
 @pytest.fixture
 def arms(rehearsed, made_arms):
     return deepcopy(made_arms)
+
+
+@pytest.fixture
+def unmarked(make):
+    return Arms(make)
 
 
 def of_student(api, student, term="FIRST", **query):
@@ -57,8 +62,6 @@ def settings(api, **values):
 
 
 def test_what_is_published_is_what_was_live_with_its_state(api, arms):
-    arms.mark()
-    arms.submit()
     student = arms.students[arms.first][0]
     live = api.ok(of_student(api, student))
 
@@ -143,8 +146,6 @@ def test_who_left_school_is_shown_what_was_published(api, arms):
 
 
 def test_the_results_of_a_subject_are_published_arm_by_arm(api, arms):
-    arms.mark()
-    arms.submit()
     live = api.ok(of_subject(arms))
 
     api.ok(arms.publish(arms.first))
@@ -164,8 +165,6 @@ def test_the_results_of_a_subject_are_published_arm_by_arm(api, arms):
 
 
 def test_students_without_live_results_are_read_of_cards_alone(api, arms):
-    arms.mark()
-    arms.submit()
     api.ok(arms.publish(arms.first))
 
     def read(*batch):
@@ -179,7 +178,6 @@ def test_students_without_live_results_are_read_of_cards_alone(api, arms):
 
 
 def test_who_changed_arm_is_in_the_results_of_a_subject_once(api, arms):
-    arms.mark()
     (of_first,) = arms.published(arms.first)
     student = arms.students[arms.first][0]
     api.ok(
@@ -358,7 +356,8 @@ CHANGES = (
         pytest.param([(change,) for change in CHANGES], id="each alone", marks=pytest.mark.release),
     ],
 )
-def test_point_5_no_answer_changes_but_by_a_new_version(api, make, arms, uncommitted_engine, changes):
+def test_point_5_no_answer_changes_but_by_a_new_version(api, make, unmarked, uncommitted_engine, changes):
+    arms = unmarked
     elective = make.cohort_subject(arms.cohort, elective=True)
     arms.electing = [arms.students[arms.first][0], arms.students[arms.second][1]]
     api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", arms.electing))
@@ -476,8 +475,6 @@ def test_the_cards_of_earlier_terms_count_as_they_were_published(api, make, arms
 
 
 def test_students_read_their_own_published_results_and_no_others(api, make, arms):
-    arms.mark()
-    arms.submit()
     student, classmate = arms.students[arms.first]
     own = as_student(make, student)
     # Of a term that the school does not have yet, too.
@@ -505,7 +502,10 @@ def of_subject_as(client, arms):
     return client.get(f"/cohort-subjects/{arms.subjects[0]['id']}/results?term=FIRST")
 
 
-def test_a_students_account_with_a_permission_sees_its_own_as_a_student_and_others_as_staff(api, make, arms):
+def test_a_students_account_with_a_permission_sees_its_own_as_a_student_and_others_as_staff(
+    api, make, unmarked
+):
+    arms = unmarked
     arms.mark(publish_scores=False)
     arms.published(arms.first)
     student, classmate = arms.students[arms.first]
@@ -519,7 +519,8 @@ def test_a_students_account_with_a_permission_sees_its_own_as_a_student_and_othe
     assert of_student(both, student, live="true").status_code == 403
 
 
-def test_scores_that_are_not_published_singly_count_and_are_not_shown(api, make, arms):
+def test_scores_that_are_not_published_singly_count_and_are_not_shown(api, make, unmarked):
+    arms = unmarked
     arms.mark(publish_scores=False)
     for subject in arms.subjects:
         paper = make.assessment(subject, arms.terms["FIRST"], total_points=100, publish_scores=True)
@@ -540,7 +541,8 @@ def test_scores_that_are_not_published_singly_count_and_are_not_shown(api, make,
         assert (subject["score"], subject["percent"]) == (140, 70)
 
 
-def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, arms):
+def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, unmarked):
+    arms = unmarked
     arms.mark(first=90, step=20)
     first, *others = (student for student, _ in arms.everyone)
     comments = {31: "Work harder.", 70: "Ó dára púpọ̀.", 50.5: "Fair."}
@@ -565,7 +567,8 @@ def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, arm
     assert (principals(api)[of_70], again["changed"]) == (None, 1)
 
 
-def test_who_has_no_average_gets_no_comment_of_the_principals(api, arms):
+def test_who_has_no_average_gets_no_comment_of_the_principals(api, unmarked):
+    arms = unmarked
     comments = [{"lower_threshold": 0, "comment": "See me."}]
     api.ok(api.patch("/result-settings", {"principal_comments": comments}))
     excused, marked = arms.students[arms.first]
@@ -588,7 +591,6 @@ def test_a_card_says_who_looks_after_the_class_and_how_the_student_behaves(api, 
         teacher = make.employee(title=title, first_name=name, last_name="Ọkáfọ̀")
         api.ok(api.patch(f"/teachers/{arms.first}/add_to_batch", {"teacher_id": teacher["id"]}))
     student, _ = arms.students[arms.first]
-    arms.mark()
     given = (
         ("PSYCHOMOTOR", {"painting": 2, "handwriting": 3}),
         ("AFFECTIVE", {"neatness": 4, "punctuality": 5}),
@@ -615,7 +617,6 @@ def test_a_card_says_who_looks_after_the_class_and_how_the_student_behaves(api, 
 
 
 def test_of_two_arms_in_which_a_card_was_withdrawn_the_later_is_shown(api, make, arms):
-    arms.mark()
     (of_first,) = arms.published(arms.first)
     student = arms.students[arms.first][0]
     api.ok(arms.reopen(of_first, withdraw=True))

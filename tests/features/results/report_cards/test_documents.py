@@ -43,12 +43,17 @@ IN_WORDS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
-    return prepared(Arms)
+    return prepared(Arms.with_results)
 
 
 @pytest.fixture
 def arms(rehearsed, made_arms):
     return deepcopy(made_arms)
+
+
+@pytest.fixture
+def unmarked(make):
+    return Arms(make)
 
 
 def card(api, student, term="FIRST", **query):
@@ -122,7 +127,8 @@ def test_teachers_are_null_where_cards_do_not_show_them(arms, api):
     assert document["photo"] is None
 
 
-def test_scores_that_are_not_published_are_in_percent_and_total_alone(arms, api):
+def test_scores_that_are_not_published_are_in_percent_and_total_alone(unmarked, api):
+    arms = unmarked
     arms.mark(publish_scores=False)
     arms.published()
 
@@ -134,7 +140,8 @@ def test_scores_that_are_not_published_are_in_percent_and_total_alone(arms, api)
 
 
 @needs_poppler
-def test_a_draft_on_a_screen_says_what_its_paper_says_and_is_for_staff(arms, api, make):
+def test_a_draft_on_a_screen_says_what_its_paper_says_and_is_for_staff(unmarked, api, make):
+    arms = unmarked
     arms.mark()
     student = arms.students[arms.first][0]
     _, guardian = guardian_of(make, student)

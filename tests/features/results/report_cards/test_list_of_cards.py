@@ -14,7 +14,7 @@ from tests.features.results.publications.test_published import as_student, setti
 
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
-    return prepared(Arms)
+    return prepared(Arms.with_results)
 
 
 @pytest.fixture

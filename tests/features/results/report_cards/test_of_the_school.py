@@ -36,7 +36,7 @@ class SingleArm(Arms):
         self.subjects = [make.cohort_subject(self.cohort)]
         student = make.student(first_name="Ada", last_name="Okeke", middle_name="Ngozi")
         self.students = {self.first: make.enrolled(self.cohort, student)}
-        self.terms, self.papers = {}, {}
+        self.terms, self.papers, self.submitted_terms = {}, {}, set()
 
     @property
     def student(self):

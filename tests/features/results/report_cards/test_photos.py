@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from base64 import b64decode
+from copy import deepcopy
 
 import pytest
 
@@ -17,11 +18,20 @@ FIRST, SECOND = (200, 250), (240, 300)  # pixels
 HEADINGS = ("Subject", "Exam", "%", "Remark", "Avg.", "Low", "High")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made_arms(prepared):
+    return prepared(Arms.with_results)
+
+
 @pytest.fixture
-def arms(make):
-    made = Arms(make)
-    made.api.ok(made.api.patch("/result-settings", {"show_photo": True}))
-    return made
+def without_photos(rehearsed, made_arms):
+    return deepcopy(made_arms)
+
+
+@pytest.fixture
+def arms(api, without_photos):
+    api.ok(api.patch("/result-settings", {"show_photo": True}))
+    return without_photos
 
 
 def user_of(api, student):
@@ -61,8 +71,8 @@ def test_a_card_has_the_photo_of_its_publication(arms, api):
 
 
 @needs_poppler
-def test_cards_show_no_photo_unless_the_school_wants_it(make, api):
-    arms = Arms(make)
+def test_cards_show_no_photo_unless_the_school_wants_it(without_photos, api):
+    arms = without_photos
     (student, _) = arms.students[arms.first]
     put(api, student)
     (publication,) = arms.published(arms.first)
@@ -94,7 +104,6 @@ def test_cards_of_a_class_look_alike_with_a_photo_and_without(arms, api):
 def test_a_draft_has_the_present_photo(arms, api):
     student, other = arms.students[arms.first]
     put(api, student, SECOND)
-    arms.mark()
 
     drafts = [card(api, holder, draft="true").data for holder in (student, other)]
 
@@ -137,12 +146,10 @@ def test_erasing_a_student_takes_the_photo_off_every_card(arms, api):
     assert {row["photo"] for row in api.ok(api.get(f"/students/{student}/data"))["report_cards"]} == {None}
 
 
-def test_a_dry_run_names_the_students_without_a_photo(make, api):
-    arms = Arms(make)
+def test_a_dry_run_names_the_students_without_a_photo(without_photos, api):
+    arms = without_photos
     student, other = arms.students[arms.first]
     put(api, student)
-    arms.mark()
-    arms.submit()
 
     (silent,) = api.ok(arms.publish(arms.first, query="?dry_run=true"))
     api.ok(api.patch("/result-settings", {"show_photo": True}))

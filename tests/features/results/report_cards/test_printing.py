@@ -33,12 +33,17 @@ FIGURES = ("average", "lowest", "highest")
 
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
-    return prepared(Arms)
+    return prepared(Arms.with_results)
 
 
 @pytest.fixture
 def arms(rehearsed, made_arms):
     return deepcopy(made_arms)
+
+
+@pytest.fixture
+def unmarked(make):
+    return Arms(make)
 
 
 def card(api, student, term="FIRST", **query):
@@ -165,7 +170,8 @@ def test_the_cards_of_a_batch_come_by_name_as_one_file_or_each_alone(arms, api):
 
 @needs_poppler
 @pytest.mark.parametrize("draft", ["false", "true"])
-def test_all_cards_of_a_class_look_alike_whatever_subjects_a_student_takes(arms, make, api, draft):
+def test_all_cards_of_a_class_look_alike_whatever_subjects_a_student_takes(unmarked, make, api, draft):
+    arms = unmarked
     arms.mark()
     chosen = make.subject(name="Entrepreneurship and Bookkeeping of Cooperative Societies")
     elective = make.cohort_subject(arms.cohort, subject=chosen, elective=True)
@@ -198,7 +204,8 @@ def test_some_of_a_batch_alone(arms, api):
 
 
 @needs_poppler
-def test_a_draft_has_the_live_figures_and_says_that_it_is_one(arms, api):
+def test_a_draft_has_the_live_figures_and_says_that_it_is_one(unmarked, api):
+    arms = unmarked
     arms.mark(first=81.5)
     student = arms.students[arms.first][0]
 
@@ -334,7 +341,8 @@ def own(make, student):
 
 
 @needs_poppler
-def test_students_print_what_is_published_of_themselves_and_nothing_else(arms, make, api):
+def test_students_print_what_is_published_of_themselves_and_nothing_else(unmarked, make, api):
+    arms = unmarked
     arms.mark(publish_scores=False, first=88)
     api.ok(api.patch("/result-settings", {"positions": "NONE"}))
     first, second = arms.students[arms.first]

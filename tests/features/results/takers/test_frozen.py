@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 from sqlalchemy import null, update
 
@@ -60,11 +62,19 @@ class Chosen(Arms):
         return self.api.post(f"/cohort-subjects/{self.elective['id']}/submission", body)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made_arms(prepared):
+    def build(make):
+        # The subject is reopened for one arm alone.
+        make.api.ok(make.api.patch("/result-settings", {"positions": "BATCH"}))
+        return Chosen(make)
+
+    return prepared(build)
+
+
 @pytest.fixture
-def arms(api, make):
-    # The subject is reopened for one arm alone.
-    api.ok(api.patch("/result-settings", {"positions": "BATCH"}))
-    return Chosen(make)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 def test_a_subject_made_compulsory_is_on_no_further_card_of_a_published_term(api, arms):

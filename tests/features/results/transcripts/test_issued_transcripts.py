@@ -29,7 +29,7 @@ OF_A_TERM = ("class", "session", "term", "version", "average", "grade", "positio
 
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
-    return prepared(Arms)
+    return prepared(Arms.with_results)
 
 
 @pytest.fixture
