@@ -34,29 +34,28 @@ def saved_by_libreoffice(content: bytes, folder: Path) -> bytes:
 
 def all_saved_by_libreoffice(contents: Sequence[bytes], folder: Path) -> list[bytes]:
     """Open workbooks in LibreOffice, which is started once, and save each."""
-    names = [f"{number}.xlsx" for number in range(len(contents))]
-    for name, content in zip(names, contents, strict=True):
-        (folder / name).write_bytes(content)
-    subprocess.run(
-        [
-            SOFFICE, profile(), "--headless",
-            "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", folder / "after",
-            *(folder / name for name in names),
-        ],
-        check=True, capture_output=True, timeout=180,
-    )  # fmt: skip
-    return [(folder / "after" / name).read_bytes() for name in names]
+    files = _converted(contents, folder, "xlsx:Calc MS Excel 2007 XML")
+    return [file.read_bytes() for file in files]
 
 
 def printed_by_libreoffice(content: bytes, folder: Path) -> Path:
     """Open a workbook in LibreOffice and print it; answers the PDF. `folder` is one for the test alone."""
-    workbook = folder / "printed.xlsx"
-    workbook.write_bytes(content)
+    return all_printed_by_libreoffice([content], folder)[0]
+
+
+def all_printed_by_libreoffice(contents: Sequence[bytes], folder: Path) -> list[Path]:
+    """Open workbooks in LibreOffice, which is started once, and print each; answers the PDFs."""
+    return _converted(contents, folder, "pdf")
+
+
+def _converted(contents: Sequence[bytes], folder: Path, kind: str) -> list[Path]:
+    """Let LibreOffice write workbooks in another kind of file."""
+    workbooks = [folder / f"{number}.xlsx" for number in range(len(contents))]
+    for workbook, content in zip(workbooks, contents, strict=True):
+        workbook.write_bytes(content)
+    after = folder / "after"
     subprocess.run(
-        [
-            SOFFICE, profile(), "--headless",
-            "--convert-to", "pdf", "--outdir", folder, workbook,
-        ],
+        [SOFFICE, profile(), "--headless", "--convert-to", kind, "--outdir", after, *workbooks],
         check=True, capture_output=True, timeout=180,
     )  # fmt: skip
-    return folder / "printed.pdf"
+    return [after / f"{workbook.stem}.{kind.partition(':')[0]}" for workbook in workbooks]

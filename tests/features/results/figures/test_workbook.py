@@ -16,7 +16,7 @@ from school_service.core.database import db
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.figures.classes import MOMENT, Store
-from tests.sheets.libreoffice import needs_libreoffice, printed_by_libreoffice
+from tests.sheets.libreoffice import all_printed_by_libreoffice, needs_libreoffice
 
 # Every test finds the class, whether it asks for it or not.
 pytestmark = pytest.mark.usefixtures("small")
@@ -322,22 +322,25 @@ def test_it_is_on_record_and_two_messages(small, messages):
 @pytest.mark.program
 @needs_libreoffice
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="poppler is not installed (no pdftotext)")
-@pytest.mark.parametrize(("subjects", "paper"), [(8, "A4"), (18, "A3")])
-def test_libreoffice_prints_all_of_it(make_other, tmp_path, subjects, paper):
-    large = LargeClass(make_other, subjects)
-    answer = large.api.get(f"/broadsheets/download?batch={large.cohort['id']}&term=FIRST")
+def test_libreoffice_prints_all_of_it(make, make_other, tmp_path):
+    """A class that takes 8 subjects is printed on A4, one that takes 18 on A3."""
+    classes = [(LargeClass(make, 8), 8, "841"), (LargeClass(make_other, 18), 18, "1190")]
+    answers = [
+        large.api.get(f"/broadsheets/download?batch={large.cohort['id']}&term=FIRST") for large, *_ in classes
+    ]
 
-    pdf = printed_by_libreoffice(answer.data, tmp_path)
+    pdfs = all_printed_by_libreoffice([answer.data for answer in answers], tmp_path)
 
     def run(*command):
         return subprocess.run([*command], check=True, capture_output=True, text=True, timeout=180).stdout
 
-    about = run("pdfinfo", "-l", "9", pdf)
-    assert re.findall(r"Page +\d+ size: +([\d.]+) x", about)[0].startswith("841" if paper == "A4" else "1190")
-    assert re.search(r"Pages: +(\d+)", about)[1] == "2"
-    text = run("pdftotext", "-layout", pdf, "-")
-    page = text.split("\f")[0]
-    assert [name for name in large.names if name not in page] == []
-    assert ["inc" in page, "–" in page, "30" in page.split()] == [True] * 3  # noqa: RUF001
-    assert [name for name in SUBJECTS[:subjects] if name not in text.split("\f")[1]] == []
-    assert "#" not in text  # a number that is wider than its column
+    for (large, subjects, width), pdf in zip(classes, pdfs, strict=True):
+        about = run("pdfinfo", "-l", "9", pdf)
+        assert re.findall(r"Page +\d+ size: +([\d.]+) x", about)[0].startswith(width)
+        assert re.search(r"Pages: +(\d+)", about)[1] == "2"
+        text = run("pdftotext", "-layout", pdf, "-")
+        page = text.split("\f")[0]
+        assert [name for name in large.names if name not in page] == []
+        assert ["inc" in page, "–" in page, "30" in page.split()] == [True] * 3  # noqa: RUF001
+        assert [name for name in SUBJECTS[:subjects] if name not in text.split("\f")[1]] == []
+        assert "#" not in text  # a number that is wider than its column
