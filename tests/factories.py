@@ -15,7 +15,7 @@ from school_service.core.permissions import Permission
 from school_service.features.people.models import CREATED
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, POSITIONS
 from tests.client import ApiClient
-from tests.making import enroll_students, made_caller, make_record, making
+from tests.making import enroll_students, made_caller, make_record, making, sign_in
 
 _numbers = count(1)
 
@@ -121,10 +121,24 @@ class Factory:
             "last_name": "Okàfor",
             "gender": "FEMALE",
         }
-        key = self.api.app.extensions["school-service"].verifier.key
         with self._together():
             user = made_caller(ids, **body)
-            token = issue_user_token(key, UUID(user["id"]), self.api.school, CREATED + 1)
+        return self._client_of(user, CREATED + 1)
+
+    def caller_of(
+        self, user: dict[str, Any], *permissions: str, reach: str, password: str = PASSWORD
+    ) -> ApiClient:
+        """Give a user a role with these permissions, and a password; answers a client with a token of theirs."""
+        ids = [self._permission(permission) for permission in permissions]
+        role = f"Role {next(_numbers)}"
+        with self._together():
+            number = sign_in(UUID(user["id"]), ids, role=role, reach=reach, password=password)
+        return self._client_of(user, number)
+
+    def _client_of(self, user: dict[str, Any], session_number: int) -> ApiClient:
+        key = self.api.app.extensions["school-service"].verifier.key
+        with self.api.app.app_context():
+            token = issue_user_token(key, UUID(user["id"]), self.api.school, session_number)
         client = self.api.using(token=token["access_token"])
         client.user = user
         return client

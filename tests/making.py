@@ -13,14 +13,16 @@ from uuid import UUID
 import orjson
 from flask import Flask
 from marshmallow import Schema
+from sqlalchemy import update
 
 from school_service.auth.passwords import hash_password
+from school_service.core.database import db
 from school_service.core.statements import execute_with_commit, in_one_round_trip, new_row
 from school_service.features.classes.cohort_subjects import reads as cohort_subject_reads
 from school_service.features.classes.cohort_subjects.schemas import NewCohortSubjectSchema
 from school_service.features.classes.cohort_subjects.service import create_cohort_subject
 from school_service.features.classes.enrollments.service import enroll
-from school_service.features.people.models import CREATED, SCHOOL, Role, RolePermission, UserRole
+from school_service.features.people.models import CREATED, SCHOOL, Role, RolePermission, User, UserRole
 from school_service.features.people.students import reads as student_reads
 from school_service.features.people.students.schemas import NewStudentSchema
 from school_service.features.people.students.service import create_student
@@ -96,9 +98,25 @@ def made_caller(permission_ids: list[str], *, username: str, password: str, **na
     user = replace(new, values={**new.values, "session_number": CREATED + 1})
     shown = render_one(in_one_round_trip(user, read=user_reads.user(user.id)))
     if permission_ids:
-        role = new_row(Role, name=f"Role of {username}", avatar_number=1, reach=SCHOOL)
-        permissions = (
-            new_row(RolePermission, role_id=role.id, permission_id=UUID(each)) for each in permission_ids
-        )
-        execute_with_commit(role, *permissions, new_row(UserRole, user_id=user.id, role_id=role.id))
+        _give_role(user.id, permission_ids, f"Role of {username}", SCHOOL)
     return orjson.loads(shown)
+
+
+def sign_in(user_id: UUID, permission_ids: list[str], *, role: str, reach: str, password: str) -> int:
+    """Give a user a password and a role with these permissions, of this name; answers the number of their sessions.
+
+    In the transaction of `making`.
+    """
+    changed = update(User).where(User.id == user_id).returning(User.session_number)
+    values = {"password_hash": hash_password(password), "session_number": User.session_number + 1}
+    number: int = db.session.execute(changed.values(values)).scalar_one()
+    _give_role(user_id, permission_ids, role, reach)
+    return number
+
+
+def _give_role(user_id: UUID, permission_ids: list[str], name: str, reach: str) -> None:
+    role = new_row(Role, name=name, avatar_number=1, reach=reach)
+    permissions = (
+        new_row(RolePermission, role_id=role.id, permission_id=UUID(each)) for each in permission_ids
+    )
+    execute_with_commit(role, *permissions, new_row(UserRole, user_id=user_id, role_id=role.id))

@@ -83,12 +83,7 @@ class Own:
 
     def caller(self, user: dict[str, Any], *permissions: str, reach: str = "OWN") -> ApiClient:
         """Give a user a role with these permissions, as OWN; answers a client with their token."""
-        api = self.make.api
-        role = self.make.role(*permissions, reach=reach)
-        api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
-        password = "a password of their own"
-        api.ok(api.put(f"/users/{user['id']}/password", {"password": password}))
-        return self.make.signed_in(user, password)
+        return self.make.caller_of(user, *permissions, reach=reach, password="a password of their own")
 
     def teacher(self, *permissions: str) -> tuple[dict[str, Any], ApiClient]:
         """Make an employee whose role is OWN; answers them, and a client with their token."""
