@@ -153,17 +153,15 @@ def run(
     settings: Mapping[str, str] | None = None,
     command: tuple[str, ...] | None = None,
     stdin: str = "",
+    script: str = "",
     **options: Any,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the program to its end; with a `command` or options, as `subprocess` starts them."""
-    if command is None and not options and not FRESH:
+    """Run the program to its end, after a script that changes it; with a `command` or options, as `subprocess` does."""
+    if command is None and not options and (script or not FRESH):
         with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
             given.write(stdin.encode())
             given.seek(0)
-            settings = settings or {}
-            process = _preloaded(environment(**settings)["PYTHONPATH"]).start(
-                arguments, cwd, settings, given, out, err
-            )
+            process = _start(arguments, cwd, settings or {}, given, out, err, script=script)
             try:
                 process.wait(DEADLINE)
             finally:
@@ -299,13 +297,15 @@ def _start(
     )
 
 
-def run_on_terminal(*arguments: str, cwd: Path, settings: Mapping[str, str]) -> tuple[str, str]:
+def run_on_terminal(
+    *arguments: str, cwd: Path, settings: Mapping[str, str], script: str = ""
+) -> tuple[str, str]:
     """Run the program, whose errors a terminal shows, to its good end; gives its output, and what is shown."""
     terminal, end_of_program = pty.openpty()
     shown = b""
     with TemporaryFile() as out, open(os.devnull, "rb") as stdin:
         with os.fdopen(end_of_program, "wb") as err:
-            process = _start(arguments, cwd, {**settings, "TERM": "xterm"}, stdin, out, err)
+            process = _start(arguments, cwd, {**settings, "TERM": "xterm"}, stdin, out, err, script=script)
         try:
             # Once the program has ended, Linux makes an error of reading the terminal.
             with suppress(OSError):

@@ -13,7 +13,7 @@ from tests.cli.program import DEADLINE, run, run_on_terminal, running
 from tests.factories import UNKNOWN_ID
 from tests.postgres import addresses
 from tests.tenants.installations import emptied, execute, installation
-from tests.tenants.migrations.histories import later_history, path_of_program, small_history
+from tests.tenants.migrations.histories import later_history, script_of_program, small_history
 from tests.tenants.migrations.upgrades import (
     CHANGE,
     await_lock,
@@ -55,31 +55,29 @@ def here(installed):
 
 
 @pytest.fixture
-def settings(here, history):
-    """Its settings, for the program one revision on."""
-    return {
-        **addresses(here.admin_url, here.serving_url),
-        "PYTHONPATH": path_of_program(history),
-    }
+def started(here, history, tmp_path):
+    """How the program is started: with the installation's settings, and one revision on."""
+    settings = addresses(here.admin_url, here.serving_url)
+    return {"cwd": tmp_path, "settings": settings, "script": script_of_program(history)}
 
 
 @pytest.fixture
-def migrate(settings, tmp_path):
+def migrate(started):
     """Runs the verb to its end."""
 
-    def migrate(*arguments, **options):
-        return run("tenants", "migrate", *arguments, cwd=tmp_path, settings=settings, **options)
+    def migrate(*arguments):
+        return run("tenants", "migrate", *arguments, **started)
 
     return migrate
 
 
 @pytest.fixture
-def migrating(settings, tmp_path):
+def migrating(started):
     """Starts the verb."""
 
     @contextmanager
     def migrating(*arguments):
-        with running("tenants", "migrate", *arguments, cwd=tmp_path, settings=settings) as process:
+        with running("tenants", "migrate", *arguments, **started) as process:
             yield process
 
     return migrating
@@ -116,13 +114,13 @@ def test_the_report_names_everything(here, history, migrate):
     assert (names(again, "migrated"), again["failed"], again["skipped"]) == ([broken.name], [], 7)
 
 
-def test_who_failed_and_why_is_shown_by_status(here, history, settings, migrate, tmp_path):
+def test_who_failed_and_why_is_shown_by_status(here, history, started, migrate):
     broken, whole = make_schools(here, 2)
     break_school(here, broken)
     migrate()
 
     def status(*arguments):
-        done = run("tenants", "status", *arguments, cwd=tmp_path, settings=settings)
+        done = run("tenants", "status", *arguments, **started)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
@@ -187,9 +185,7 @@ def test_without_a_registry_the_operator_is_told_what_to_do(server, tmp_path):
     assert "Run: school-service tenants init" in done.stderr
 
 
-def test_before_the_registry_is_upgraded_it_says_so_and_marks_nothing_as_failed(
-    here, migrate, settings, tmp_path
-):
+def test_before_the_registry_is_upgraded_it_says_so_and_marks_nothing_as_failed(here, migrate):
     """As where `tenants init` of a new release was forgotten, or the program is the one of before."""
     (school,) = make_schools(here, 1)
     version = execute(here.admin_url, "SELECT version_num FROM registry.revision")[0][0]
@@ -216,15 +212,14 @@ def test_before_the_registry_is_upgraded_it_says_so_and_marks_nothing_as_failed(
     assert migrate().returncode == 0
 
 
-def test_a_newer_school_is_named_and_left_alone(here, origin, history, settings, tmp_path):
+def test_a_newer_school_is_named_and_left_alone(here, origin, history, started):
     (school,) = make_schools(here, 1)
     later = replace(here, history=history)
     assert migrate_schools(later).complete
     later.admin.dispose()
 
     # A program that knows nothing of that revision.
-    settings["PYTHONPATH"] = path_of_program(origin)
-    done = run("tenants", "migrate", cwd=tmp_path, settings=settings)
+    done = run("tenants", "migrate", **{**started, "script": script_of_program(origin)})
 
     assert done.returncode == 0
     assert done.stderr == (
@@ -292,24 +287,24 @@ def test_asked_to_stop_it_ends_what_is_under_way_and_reports(here, history, migr
 # The progress bar.
 
 
-def on_a_terminal(settings, folder, *arguments):
+def on_a_terminal(started, *arguments):
     """Run the verb with standard error on a terminal; answers what was written there, and standard output."""
-    printed, written = run_on_terminal("tenants", "migrate", *arguments, cwd=folder, settings=settings)
+    printed, written = run_on_terminal("tenants", "migrate", *arguments, **started)
     return written, printed
 
 
-def test_a_progress_bar_is_shown_on_a_terminal_alone(here, settings, tmp_path, migrate):
+def test_a_progress_bar_is_shown_on_a_terminal_alone(here, started):
     make_schools(here, 3)
 
-    written, printed = on_a_terminal(settings, tmp_path)
+    written, printed = on_a_terminal(started)
 
     assert "100%" in written
     assert printed.startswith("3 schools migrated")
     assert "%" not in printed
 
 
-def test_no_progress_bar_disturbs_json_or_a_run_with_nothing_to_do(here, settings, tmp_path):
+def test_no_progress_bar_disturbs_json_or_a_run_with_nothing_to_do(here, started):
     make_schools(here, 1)
 
-    assert on_a_terminal(settings, tmp_path, "--json")[0] == ""
-    assert on_a_terminal(settings, tmp_path)[0] == ""
+    assert on_a_terminal(started, "--json")[0] == ""
+    assert on_a_terminal(started)[0] == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -105,9 +104,10 @@ def _copied(folder: Path, origin: Path) -> Path:
     return package / origin.name
 
 
-def path_of_program(history: Path) -> str:
-    """Give the PYTHONPATH that makes a later history that of the program."""
-    return os.pathsep.join([str(history.parents[1]), str(TENANT.parents[1])])
+def script_of_program(history: Path) -> str:
+    """Give the script that makes a history that of a program which is started."""
+    change = f"Tenancy.__init__.__kwdefaults__['history'] = Path({str(history)!r})"
+    return f"from pathlib import Path; from tenants.tenancy import Tenancy; {change}"
 
 
 def add_revisions(folder: Path, changes: Iterable[str | list[str]]) -> list[str]:
