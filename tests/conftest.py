@@ -43,6 +43,7 @@ from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
 from tenants.registry.schools import School, schema_name
 from tenants.tenancy import Administrator, Tenancy
+from tests.cli.program import ROOT, Interpreter, addresses_of_interpreters
 from tests.client import ApiClient, Document, checking_errors
 from tests.factories import Factory
 from tests.lent_schools import Lender
@@ -90,6 +91,7 @@ class Place:
 # More than processors: for much of their time tests wait for servers and programs.
 WORKERS = 3
 SERVER = pytest.StashKey[URL]()
+INTERPRETER = pytest.StashKey[Interpreter]()
 
 
 def server_of(config: pytest.Config) -> URL:
@@ -192,15 +194,22 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
-    # Told to end, as by `timeout`, we stop the server as after Ctrl-C.
-    if not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        addresses_of_interpreters[str(ROOT)] = config.workerinput["interpreter"]
+    else:
+        # Told to end, as by `timeout`, we stop the server as after Ctrl-C.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of pytest-xdist where the server is."""
-    node.workerinput["server"] = server_of(node.config).render_as_string(hide_password=False)
+    """Tell a worker of pytest-xdist where the server is, and the interpreter that forks programs for all workers."""
+    config = node.config
+    node.workerinput["server"] = server_of(config).render_as_string(hide_password=False)
+    if INTERPRETER not in config.stash:
+        config.stash[INTERPRETER] = Interpreter(str(ROOT))
+        config.add_cleanup(config.stash[INTERPRETER].end)
+    node.workerinput["interpreter"] = config.stash[INTERPRETER].address
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,9 +1,9 @@
 """Runs the program again and again without importing it anew, which costs more than most of its verbs do.
 
-An interpreter that has imported the program, and has done nothing else, waits on a socket. For each request it
-forks: the child gets the request's arguments, working directory, environment, standard input, output and error, and
-runs the program as `python -m school_service` does, after a script that may change it. Tests of starting itself and of
-other users start an interpreter of their own.
+An interpreter listens on a socket. It imports the program when somebody connects, and does nothing else but fork for
+each request: the child gets the request's arguments, working directory, environment, standard input, output and
+error, and runs the program as `python -m school_service` does, after a script that may change it. Tests of starting
+itself and of other users start an interpreter of their own.
 """
 
 import gc
@@ -25,35 +25,42 @@ MODULES = (
 )
 
 
-def serve(requests: socket.socket) -> dict | None:
-    """Fork for each request; returns the request in each child, None in the parent when nobody will ask again."""
+def serve(listener: socket.socket) -> dict | None:
+    """Fork for each request; returns the request in each child, None in the parent when its standard input ends."""
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     running: dict[int, int] = {}  # the pipe on which each child's end is reported
+    clients: list[socket.socket] = []
     while True:
-        ready, _, _ = select.select([requests, wake], [], [])
+        ready, _, _ = select.select([0, listener, *clients, wake], [], [])
+        if 0 in ready:
+            return None
         if wake in ready:
             os.read(wake, 4096)
             report_ends(running)
-        if requests not in ready:
-            continue
-        message, descriptors, _, _ = socket.recv_fds(requests, 2**20, 4)
-        if not message:
-            return None
-        request = json.loads(message)
-        child = os.fork()
-        if child == 0:
-            requests.close()
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            become(request, descriptors)
-            return request
-        *standard, running[child] = descriptors
-        for descriptor in standard:
-            os.close(descriptor)
-        requests.send(json.dumps(child).encode())
+        if listener in ready:
+            clients.append(listener.accept()[0])
+        for client in [client for client in clients if client in ready]:
+            message, descriptors, _, _ = socket.recv_fds(client, 2**20, 4)
+            if not message:
+                clients.remove(client)
+                client.close()
+                continue
+            request = json.loads(message)
+            child = os.fork()
+            if child == 0:
+                for ours in (listener, *clients):
+                    ours.close()
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                become(request, descriptors)
+                return request
+            *standard, running[child] = descriptors
+            for descriptor in standard:
+                os.close(descriptor)
+            client.send(json.dumps(child).encode())
 
 
 def report_ends(running: dict[int, int]) -> None:
@@ -80,13 +87,14 @@ def become(request: dict, descriptors: list[int]) -> None:
 
 if __name__ == "__main__":
     del sys.path[0]  # this folder; the program is on the PYTHONPATH
-    gc.disable()  # what is imported lives on
-    for module in MODULES:
-        importlib.import_module(module)
-    gc.freeze()
-    gc.enable()
-    with socket.socket(fileno=int(sys.argv[1])) as requests_to_us:
-        given = serve(requests_to_us)
+    with socket.socket(fileno=int(sys.argv[1])) as listener:
+        if listener in select.select([0, listener], [], [])[0]:
+            gc.disable()  # what is imported lives on
+            for module in MODULES:
+                importlib.import_module(module)
+            gc.freeze()
+            gc.enable()
+        given = serve(listener)
     if given is not None:
         exec(given["script"])
         sys.modules["school_service.cli.program"].main(given["arguments"])

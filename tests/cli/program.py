@@ -98,20 +98,36 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-class Preloaded:
-    """An interpreter with the program imported, which forks."""
+class Interpreter:
+    """An interpreter that imports the program when it is first asked, and forks; of any number of processes."""
 
     def __init__(self, path: str) -> None:
         """Start it with a PYTHONPATH."""
-        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._interpreter = subprocess.Popen(
-                [sys.executable, preloaded.__file__, str(theirs.fileno())],
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind("")  # the system makes a name
+            listener.listen()
+            self.address = listener.getsockname()
+            self._process = subprocess.Popen(
+                [sys.executable, preloaded.__file__, str(listener.fileno())],
                 env=environment(PYTHONPATH=path),
                 cwd="/",
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.PIPE,
             )
+
+    def end(self) -> None:
+        """End the interpreter."""
+        self._process.communicate(timeout=DEADLINE)
+
+
+class Preloaded:
+    """A connection to an interpreter with the program imported."""
+
+    def __init__(self, address: bytes) -> None:
+        """Connect."""
+        self._requests = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._requests.connect(address)
+        atexit.register(self._requests.close)
 
     def start(
         self,
@@ -134,17 +150,18 @@ class Preloaded:
         assert answer, "the interpreter with the program imported has ended"
         return Forked(json.loads(answer), ours)
 
-    def end(self) -> None:
-        """End the interpreter."""
-        self._requests.close()
-        self._interpreter.wait(DEADLINE)
+
+# The addresses of interpreters that other processes started, by PYTHONPATH.
+addresses_of_interpreters: dict[str, bytes] = {}
 
 
 @cache
 def _preloaded(path: str) -> Preloaded:
-    interpreter = Preloaded(path)
-    atexit.register(interpreter.end)
-    return interpreter
+    if path not in addresses_of_interpreters:
+        interpreter = Interpreter(path)
+        atexit.register(interpreter.end)
+        addresses_of_interpreters[path] = interpreter.address
+    return Preloaded(addresses_of_interpreters[path])
 
 
 def run(
