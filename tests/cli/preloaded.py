@@ -6,6 +6,7 @@ error, and runs the program as `python -m school_service` does, after a script t
 itself and of other users start an interpreter of their own.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -14,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 from contextlib import suppress
 
 STATUS_SIZE = 4  # bytes: what waitpid says, as a number
@@ -36,6 +38,8 @@ def serve(listener: socket.socket) -> dict | None:
     while True:
         ready, _, _ = select.select([0, listener, *clients, wake], [], [])
         if 0 in ready:
+            for client in clients:
+                client.close()
             return None
         if wake in ready:
             os.read(wake, 4096)
@@ -85,6 +89,16 @@ def become(request: dict, descriptors: list[int]) -> None:
     os.environ.update(request["environment"])
 
 
+def leave(status: int) -> None:
+    """End the process as the interpreter does, but for taking all modules apart: for most verbs that is most of it."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    gc.collect()  # what was left open in a circle is warned of
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 if __name__ == "__main__":
     del sys.path[0]  # this folder; the program is on the PYTHONPATH
     with socket.socket(fileno=int(sys.argv[1])) as listener:
@@ -97,4 +111,11 @@ if __name__ == "__main__":
         given = serve(listener)
     if given is not None:
         exec(given["script"])
-        sys.modules["school_service.cli.program"].main(given["arguments"])
+        status = 0
+        try:
+            sys.modules["school_service.cli.program"].main(given["arguments"])
+        except SystemExit as end:
+            if not isinstance(end.code, int):
+                raise
+            status = end.code
+        leave(status)
