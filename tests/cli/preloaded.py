@@ -24,6 +24,7 @@ MODULES = (
     "school_service.app",
     "school_service.serving.server",
     "school_service.demo.command",
+    "alembic.command",
 )
 
 
