@@ -54,7 +54,7 @@ class RandomClass:
         self.batches = [self.cohort] if random.random() < 0.5 else [self.cohort, self.uuid()]
         self.own_bands = random.random() < 0.3
         self.odd = random.choice((0.0, 0.0, 0.02))  # how often something is blank
-        self.few_values = random.random() < 0.3  # so that many are tied
+        self.few_values = random.random() < 0.4  # so that many are tied
 
         # Most are small: what is true of them is true of large ones, of which there are some.
         number = random.randint(2, 45 if random.random() < 0.2 else 14)
