@@ -53,9 +53,13 @@ class Module:
     def __init__(self, path: Path) -> None:
         """Read a file below ROOT."""
         self.name = str(path.relative_to(ROOT))
-        self._source = path.read_text(encoding="utf-8")
-        self.tree = ast.parse(self._source)
+        self.source = path.read_text(encoding="utf-8")
         self.package = _package(path.relative_to(ROOT))
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The source, parsed."""
+        return ast.parse(self.source)
 
     @cached_property
     def _statements(self) -> list[ast.Expr]:
@@ -71,7 +75,7 @@ class Module:
         """The numbers of the lines of code."""
         statements = self._statements
         lines = {line for statement in statements for line in range(statement.lineno, _end(statement) + 1)}
-        return frozenset(_lines_with_tokens(self._source) - lines)
+        return frozenset(_lines_with_tokens(self.source) - lines)
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
