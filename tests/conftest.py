@@ -50,6 +50,7 @@ from tests.lent_schools import Lender
 from tests.pgbouncer import pgbouncer
 from tests.postgres import NoServer, addresses, at_schools, test_database, test_server
 from tests.savepoint_engine import CountingCursor, savepoint_engine, uncommitted
+from tests.tenants.installations import TEMPLATES
 
 PASSWORD = "correct horse battery staple"
 
@@ -220,9 +221,10 @@ def _errors_are_checked() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def server(pytestconfig: pytest.Config) -> URL:
+def server(pytestconfig: pytest.Config) -> Iterator[URL]:
     """The PostgreSQL server, as a superuser."""
-    return server_of(pytestconfig)
+    with TEMPLATES:
+        yield server_of(pytestconfig)
 
 
 @dataclass(frozen=True)
