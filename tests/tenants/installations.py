@@ -27,6 +27,7 @@ from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
 from tenants.registry.schools import School
 from tenants.tenancy import Administrator, Seed, Tenancy
+from tests.cli.program import wait_for
 from tests.lent_schools import CommittedRows
 from tests.postgres import addresses, nodes_of, on_citus, test_database
 
@@ -204,6 +205,20 @@ def execute(url: URL, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]
             return cursor.fetchall() if cursor.description else []
     finally:
         connection.close()
+
+
+def end_connections(admin: URL, login: str) -> int:
+    """Let the server end the connections of a login, and see that they are gone; answer how many there were.
+
+    Told to wait, the server itself looks ten times a second, at each after the other.
+    """
+    ended = execute(
+        admin, "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (login,)
+    )
+    pids = [pid for pid, _ in ended]
+    there = "SELECT FROM pg_stat_activity WHERE pid = ANY (%s)"
+    wait_for(lambda: not execute(admin, there, (pids,)) or None, "the end of the connections")
+    return len(pids)
 
 
 def binding_options(tenancy: Tenancy) -> BindingOptions:

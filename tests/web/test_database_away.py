@@ -23,6 +23,7 @@ from school_service.web.blueprint import Blueprint
 from tenants.registry.schools import change_school, schema_name
 from tests.client import ApiClient, Document
 from tests.conftest import dispose, make_place
+from tests.tenants.installations import end_connections
 from tests.threads import run_concurrently
 from tests.web.conftest import TakenSchema
 
@@ -49,11 +50,7 @@ def running(settings):
 
 def terminate_backends(tenancy):
     """End every connection of the login that serves, and see them end."""
-    with tenancy.admin.begin() as connection:
-        connection.execute(
-            text("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = :login"),
-            {"login": tenancy.serving_login},
-        )
+    assert end_connections(tenancy.admin_url, tenancy.serving_login)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from school_service.features.school.models import Classroom
 from tests.auth.conftest import grant
 from tests.client import ApiClient
 from tests.conftest import make_place
+from tests.tenants.installations import end_connections
 
 __all__ = ["grant"]
 
@@ -136,11 +137,7 @@ def test_a_connection_that_died_in_the_pool_is_replaced(app, tenancy, document):
     api = ApiClient(app, document, place.admin_token, place.id)
     api.ok(api.get("/classrooms"))
     for path in ("/classrooms", "/students/import-template"):
-        with tenancy.admin.begin() as connection:
-            connection.exec_driver_sql(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s",
-                (tenancy.serving_login,),
-            )
+        assert end_connections(tenancy.admin_url, tenancy.serving_login)
         assert api.get(path).status_code == 200
 
 

@@ -31,9 +31,9 @@ from tests.tenants.installations import binding_options, bound_sessions, execute
 
 
 @pytest.fixture(scope="module")
-def school(tenancy):
+def school(tenancy, few_tables):
     """A school that the operator may do anything to."""
-    return tagged_school(tenancy, rows=0)
+    return tagged_school(tenancy, rows=0, history=few_tables)
 
 
 @pytest.fixture
@@ -105,9 +105,9 @@ def test_any_of_the_revisions_that_the_code_serves_will_do(engine, school, serve
             pass
 
 
-def test_a_client_of_all_schools_enters_those_made_later_too(sessions, tenancy, client):
+def test_a_client_of_all_schools_enters_those_made_later_too(sessions, tenancy, few_tables, client):
     everywhere = client(all_schools=True)
-    later = tagged_school(tenancy, rows=0)
+    later = tagged_school(tenancy, rows=0, history=few_tables)
 
     assert role_inside(sessions, SchoolBinding(later.id, client=everywhere)) == later.schema
 

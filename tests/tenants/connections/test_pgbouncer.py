@@ -18,7 +18,7 @@ from tests.client import ApiClient
 from tests.conftest import Way, dispose
 from tests.postgres import with_one_server
 from tests.tenants.conftest import tag_of, tagged_school
-from tests.tenants.installations import bound_sessions, execute, working
+from tests.tenants.installations import bound_sessions, end_connections, execute, working
 from tests.threads import run_concurrently
 
 # Each login has one connection of the server's.
@@ -31,10 +31,10 @@ SETTINGS = ("search_path", "timezone", "statement_timeout", "idle_in_transaction
 
 
 @pytest.fixture(scope="module")
-def schools(tenancy):
+def schools(tenancy, few_tables):
     """Two schools of the first login that no other module sees: rows are written here."""
     login = tenancy.placement.school_logins[0]
-    return tagged_school(tenancy, login=login), tagged_school(tenancy, login=login)
+    return [tagged_school(tenancy, login=login, history=few_tables) for _ in range(2)]
 
 
 @pytest.fixture
@@ -49,17 +49,6 @@ def backend(session):
 
 def write(session):
     session.execute(WRITE, {"id": uuid4(), "name": f"room {uuid4()}"})
-
-
-def kill(tenancy, login):
-    """Let the server end the connections of a login; answer how many there were."""
-    killed = execute(
-        tenancy.admin_url,
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s",
-        (login,),
-    )
-    assert all(gone for (gone,) in killed)
-    return len(killed)
 
 
 def test_two_clients_in_two_schools_share_one_backend(clients, schools):
@@ -148,7 +137,7 @@ def test_a_connection_of_the_server_that_died_between_transactions_is_replaced(c
     for client in clients:
         with working(client, SchoolBinding(schools[0].id)) as session:
             before = backend(session)
-    assert kill(tenancy, login) == 1
+    assert end_connections(tenancy.admin_url, login) == 1
 
     for client in clients:
         with working(client, SchoolBinding(schools[0].id)) as session:
@@ -161,7 +150,7 @@ def test_a_connection_of_the_server_that_dies_in_a_transaction_ends_that_one_alo
     def die():
         with working(client, SchoolBinding(schools[0].id)) as session:
             write(session)
-            kill(tenancy, tenancy.placement.school_logins[0])
+            end_connections(tenancy.admin_url, tenancy.placement.school_logins[0])
             write(session)
 
     with pytest.raises(DBAPIError) as caught:

@@ -28,7 +28,7 @@ from tests.conftest import dispose
 from tests.postgres import at_schools
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tagged_school
-from tests.tenants.installations import bound_sessions, execute, working
+from tests.tenants.installations import bound_sessions, end_connections, execute, working
 from tests.threads import run_concurrently
 
 SCHOOL = uuid4()
@@ -39,20 +39,14 @@ WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')"
 
 
 @pytest.fixture(scope="module")
-def school(tenancy):
+def school(tenancy, few_tables):
     """A school of this module's own."""
-    return tagged_school(tenancy)
+    return tagged_school(tenancy, history=few_tables)
 
 
 def kill(tenancy):
     """Let the server end every connection of the serving login; answer how many there were."""
-    killed = execute(
-        at_schools(tenancy.admin_url),
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s",
-        (tenancy.serving_login,),
-    )
-    assert all(gone for (gone,) in killed)
-    return len(killed)
+    return end_connections(at_schools(tenancy.admin_url), tenancy.serving_login)
 
 
 def do(sessions, school, *steps, read_only=False):
@@ -281,10 +275,12 @@ def test_a_connection_is_replaced_after_so_many_schools(make_engine, options, sc
     assert served[4] != served[5]
 
 
-def test_a_connection_is_closed_when_it_is_given_back_and_not_before(make_engine, options, tenancy, school):
+def test_a_connection_is_closed_when_it_is_given_back_and_not_before(
+    make_engine, options, tenancy, few_tables, school
+):
     sessions = bound_sessions(make_engine(schools_per_connection=1), options)
 
-    for place in (school, tagged_school(tenancy, rows=0)) * 3:
+    for place in (school, tagged_school(tenancy, rows=0, history=few_tables)) * 3:
         with working(sessions, SchoolBinding(place.id)) as session:
             driver = session.connection().connection.dbapi_connection.driver
             write(session)
@@ -321,7 +317,7 @@ def test_a_school_takes_another_connection_where_the_one_that_has_served_it_is_b
 
 
 def test_a_stranger_goes_to_the_connection_that_has_served_the_fewest_schools(
-    make_engine, options, tenancy, school, schools
+    make_engine, options, tenancy, few_tables, school, schools
 ):
     sessions = bound_sessions(make_engine(pool_size=2), options)
     first, second = schools
@@ -329,7 +325,7 @@ def test_a_stranger_goes_to_the_connection_that_has_served_the_fewest_schools(
         served_one = backend(session)
         served_two = {served_by(sessions, first), served_by(sessions, second)}
 
-    stranger = tagged_school(tenancy, rows=0)
+    stranger = tagged_school(tenancy, rows=0, history=few_tables)
 
     assert served_by(sessions, stranger) == served_one
     assert len(served_two - {served_one}) == 1
@@ -358,9 +354,9 @@ class FullPool:
 
 
 @pytest.fixture(scope="module")
-def four(tenancy):
+def four(tenancy, few_tables):
     """Four schools, of this module alone."""
-    return [tagged_school(tenancy, rows=0) for _ in range(4)]
+    return [tagged_school(tenancy, rows=0, history=few_tables) for _ in range(4)]
 
 
 def test_a_request_waits_for_the_connection_that_has_served_its_school(
