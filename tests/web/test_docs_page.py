@@ -7,6 +7,7 @@ import shutil
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from selenium.common.exceptions import (
@@ -63,9 +64,8 @@ SHOWN = {"classrooms", "roles"}  # tags
 def with_few_operations(app):
     """The application with a document of a few operations: the browser takes seconds to draw all of them."""
 
-    def shortened(environ, start_response):
-        if not environ["PATH_INFO"].endswith("/openapi.json"):
-            return app(environ, start_response)
+    @cache
+    def few_operations():
         document = app.test_client().get("/openapi.json").get_json()
         document["paths"] = {
             path: each
@@ -75,7 +75,12 @@ def with_few_operations(app):
             )
         }
         document["tags"] = [tag for tag in document["tags"] if tag["name"] in SHOWN]
-        content = json.dumps(document).encode()
+        return json.dumps(document).encode()
+
+    def shortened(environ, start_response):
+        if not environ["PATH_INFO"].endswith("/openapi.json"):
+            return app(environ, start_response)
+        content = few_operations()
         start_response(
             "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
         )

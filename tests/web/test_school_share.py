@@ -14,7 +14,7 @@ from school_service.web.app_state import app_state
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.registry.schools import change_school
-from tests.client import ApiClient, Document
+from tests.client import ApiClient
 from tests.conftest import dispose, make_place
 
 
@@ -26,9 +26,9 @@ def own(settings, tenancy):
     dispose(app)
 
 
-def test_the_school_of_a_request_is_known_once_its_token_was_verified(own):
+def test_the_school_of_a_request_is_known_once_its_token_was_verified(own, document):
     app, (place, other) = own
-    caller = ApiClient(app, Document(app), place.admin_token, place.id)
+    caller = ApiClient(app, document, place.admin_token, place.id)
     bearer = f"Bearer {place.admin_token}"
     with app.app_context():
         known = app_state().known_school
@@ -43,10 +43,10 @@ def test_the_school_of_a_request_is_known_once_its_token_was_verified(own):
         assert known("", str(place.id)) is None
 
 
-def test_beyond_its_share_a_school_is_503_and_the_other_is_not(own):
+def test_beyond_its_share_a_school_is_503_and_the_other_is_not(own, document):
     app, (place, other) = own
-    caller = ApiClient(app, Document(app), place.admin_token, place.id)
-    neighbour = ApiClient(app, Document(app), other.admin_token, other.id)
+    caller = ApiClient(app, document, place.admin_token, place.id)
+    neighbour = ApiClient(app, document, other.admin_token, other.id)
     shares = app.extensions["school-service"].shares
     shares.patience = 0.2
     with shares.of(place.id), shares.of(place.id):

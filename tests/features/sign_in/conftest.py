@@ -6,7 +6,7 @@ import base64
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 from uuid import uuid4
@@ -45,7 +45,6 @@ class Entrance:
     document: Document
     tenancy: Tenancy
     place: Place
-    made: list[str] = field(default_factory=list)
 
     @property
     def admin(self) -> ApiClient:
@@ -200,7 +199,9 @@ def enter(
     def entering(**changes: Any) -> Entrance:
         app = create_app(replace(settings, **{"public_url": PUBLIC_URL, **changes}))
         apps.append(app)
-        return Entrance(app, Document(app), tenancy, shared_entrance.place)
+        # The document says whether people sign in, and else is that of all.
+        document = Document(app) if "public_url" in changes else shared_entrance.document
+        return replace(shared_entrance, app=app, document=document)
 
     yield entering
     for app in apps:
