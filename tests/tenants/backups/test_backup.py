@@ -417,7 +417,7 @@ def test_a_login_with_time_limits_and_formats_of_its_own_backs_up_the_same(serve
         script = script_of(file)
         for setting in (
             "lock_timeout TO '100ms'",
-            "idle_in_transaction_session_timeout TO '1500ms'",
+            "idle_in_transaction_session_timeout TO '500ms'",
             "datestyle TO 'SQL, DMY'",
             "intervalstyle TO 'iso_8601'",
             "extra_float_digits TO -10",
@@ -437,7 +437,7 @@ def test_a_login_with_time_limits_and_formats_of_its_own_backs_up_the_same(serve
                     return back_up(tenancy, school.id, file, replace=True)
                 wait_for(lambda: execute(server, waiting, (other.info.backend_pid,)), "waiting")
                 # Longer than either limit.
-                time.sleep(1.8)
+                time.sleep(0.7)
                 other.rollback()
                 return None
 
