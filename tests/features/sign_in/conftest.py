@@ -199,8 +199,9 @@ def enter(
     def entering(**changes: Any) -> Entrance:
         app = create_app(replace(settings, **{"public_url": PUBLIC_URL, **changes}))
         apps.append(app)
-        # The document says whether people sign in, and else is that of all.
-        document = Document(app) if "public_url" in changes else shared_entrance.document
+        # The document says who issues tokens, and is else that of all.
+        own = changes.keys() & {"public_url", "auth_url"}
+        document = Document(app) if own else shared_entrance.document
         return replace(shared_entrance, app=app, document=document)
 
     yield entering

@@ -713,22 +713,20 @@ def test_without_public_url_there_are_no_pages(enter):
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
 
-@pytest.mark.parametrize(
-    "path", ["/auth/", "/auth/authorise", "/auth/x/invitation/", "/auth/a/b/c", "/auth/%00"]
-)
-def test_an_unknown_address_below_auth_is_a_page_to_who_prefers_one(entrance, browser, enter, path):
-    page = browser.get(path, headers=BROWSER)
-    check_page(page, 404)
-    assert "There is nothing at this address" in text_of(page)
-    assert "Open the app again" in text_of(page)
-    check_page(browser.post(path, headers=BROWSER), 404)
-    for accept in ({}, {"Accept": "*/*"}, {"Accept": "application/json"}):
-        answer = browser.get(path, headers=accept)
-        assert (answer.status_code, answer.mimetype) == (404, "application/json")
+def test_an_unknown_address_below_auth_is_a_page_to_who_prefers_one(browser, enter):
+    closed = enter(public_url=None).app.test_client()
+    for path in ("/auth/", "/auth/authorise", "/auth/x/invitation/", "/auth/a/b/c", "/auth/%00"):
+        page = browser.get(path, headers=BROWSER)
+        check_page(page, 404)
+        assert "There is nothing at this address" in text_of(page)
+        assert "Open the app again" in text_of(page)
+        check_page(browser.post(path, headers=BROWSER), 404)
+        for accept in ({}, {"Accept": "*/*"}, {"Accept": "application/json"}):
+            answer = browser.get(path, headers=accept)
+            assert (answer.status_code, answer.mimetype) == (404, "application/json"), path
+        assert closed.get(path, headers=BROWSER).mimetype == "application/json", path
     for elsewhere in ("/authorise", "/nothing", "/users/x"):
         assert browser.get(elsewhere, headers=BROWSER).mimetype == "application/json"
-    closed = enter(public_url=None).app.test_client()
-    assert closed.get(path, headers=BROWSER).mimetype == "application/json"
     assert browser.get("/auth/oauth/token", headers=BROWSER).status_code == 405
 
 
