@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -186,11 +186,11 @@ def _drop(nodes: list[URL], admin: URL, name: str) -> None:
             else ()
         )
         roles = [row[0] for row in schools]
-    for node in nodes:
-        with _admin(node) as connection:
+    with ExitStack() as stack:
+        connections = [stack.enter_context(_admin(node)) for node in nodes]
+        for connection in connections:
             connection.execute(text(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
-    for node in nodes:
-        with _admin(node) as connection:
+        for connection in connections:
             if on_citus():
                 # Each node by itself: the cluster's own database need not be one that hands it on.
                 connection.execute(text("SET citus.enable_ddl_propagation TO off"))
@@ -204,7 +204,9 @@ def _drop(nodes: list[URL], admin: URL, name: str) -> None:
 
 @contextmanager
 def _admin(url: URL) -> Iterator:
-    engine = create_engine(url.set(drivername="postgresql+psycopg2"), isolation_level="AUTOCOMMIT")
+    engine = create_engine(
+        url.set(drivername="postgresql+psycopg2"), isolation_level="AUTOCOMMIT", use_native_hstore=False
+    )
     try:
         with engine.connect() as connection:
             yield connection
