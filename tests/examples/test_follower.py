@@ -218,7 +218,7 @@ def comparable(records):
 
 
 def test_a_copy_is_the_export_of_the_end(committing):
-    follow_writers(committing, seed=int(time.time()), seconds=1, pairs=2)
+    follow_writers(committing, seed=int(time.time()), seconds=2, pairs=2)
 
 
 @pytest.mark.release
@@ -230,7 +230,7 @@ def test_a_copy_is_the_export_of_the_end_of_each_seed(seed, committing):
 @pytest.mark.operate
 @pytest.mark.parametrize("settings", [pytest.param(BEHIND_PGBOUNCER, marks=with_one_server)], indirect=True)
 def test_a_copy_is_the_export_of_the_end_through_pgbouncer(committing):
-    follow_writers(committing, seed=int(time.time()), seconds=1, pairs=2)
+    follow_writers(committing, seed=int(time.time()), seconds=2, pairs=2)
 
 
 @on_citus_alone
