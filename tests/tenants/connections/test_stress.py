@@ -24,7 +24,6 @@ from tests.conftest import Way, dispose, replaced_engines
 from tests.postgres import on_citus, with_one_server
 from tests.tenants.conftest import tag_of, tagged_school
 from tests.tenants.installations import routed_sessions, working
-from tests.tenants.migrations.histories import later_history
 
 THREADS = 32
 SCHOOLS = 4
@@ -48,24 +47,11 @@ WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'tag'
 ERASE = text("DELETE FROM classrooms WHERE id = :id")
 
 
-@pytest.fixture(scope="session")
-def logged(few_tables, tmp_path_factory):
-    """The few tables, with a log that a request can write."""
-    added = [
-        "ALTER TABLE audit_entries ADD request_id text, ADD address text, ADD change_set uuid",
-        "CREATE TABLE change_sets (id uuid, at timestamptz, number integer)",
-    ]
-    return later_history(tmp_path_factory.mktemp("history"), added, origin=few_tables)
-
-
 @pytest.fixture(scope="module")
-def many(tenancy, logged):
+def many(tenancy):
     """Schools whose classrooms bear the school's id."""
     logins = tenancy.placement.school_logins
-    return [
-        tagged_school(tenancy, login=logins[number % len(logins)], history=logged)
-        for number in range(SCHOOLS)
-    ]
+    return [tagged_school(tenancy, login=logins[number % len(logins)]) for number in range(SCHOOLS)]
 
 
 class Crowd:
