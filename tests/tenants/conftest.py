@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,9 +14,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from tenants.connections.binding import BindingOptions
 from tenants.connections.engines import school_url, serving_options
-from tenants.migrations.migration_sql import head
 from tenants.provisioning.create import create_school
-from tenants.registry.schools import School, change_school
+from tenants.registry.schools import School
 from tenants.tenancy import Tenancy
 from tests.postgres import at_schools
 from tests.savepoint_engine import CountingCursor
@@ -38,21 +36,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("settings", ways, indirect=True, scope="session")
 
 
-def tagged_school(
-    tenancy: Tenancy, rows: int = 2, *, login: str | None = None, history: Path | None = None
-) -> School:
-    """Create a school, of any login or the named one; classrooms bear the school's id and a number.
-
-    With a `history` of few tables it is created fast; the registry gives it the program's own revision.
-    """
+def tagged_school(tenancy: Tenancy, rows: int = 2, *, login: str | None = None) -> School:
+    """Create a school, of any login or the named one; classrooms bear the school's id and a number."""
     school_id = uuid4()
     while login is not None and tenancy.placement.login_of(school_id) != login:
         school_id = uuid4()
-    of_history = replace(tenancy, history=history, seed=few_rows) if history else tenancy
-    school = create_school(of_history, name="Tagged", administrator=ADMINISTRATOR, school_id=school_id)
-    if history:
-        with tenancy.admin.begin() as connection:
-            change_school(connection, school_id, revision=head(tenancy.history))
+    school = create_school(tenancy, name="Tagged", administrator=ADMINISTRATOR, school_id=school_id)
     for number in range(rows):
         execute(
             tenancy.admin_url,

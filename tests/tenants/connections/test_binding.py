@@ -31,9 +31,9 @@ from tests.tenants.installations import binding_options, bound_sessions, execute
 
 
 @pytest.fixture(scope="module")
-def school(tenancy, few_tables):
+def school(tenancy):
     """A school that the operator may do anything to."""
-    return tagged_school(tenancy, rows=0, history=few_tables)
+    return tagged_school(tenancy, rows=0)
 
 
 @pytest.fixture
@@ -105,9 +105,9 @@ def test_any_of_the_revisions_that_the_code_serves_will_do(engine, school, serve
             pass
 
 
-def test_a_client_of_all_schools_enters_those_made_later_too(sessions, tenancy, few_tables, client):
+def test_a_client_of_all_schools_enters_those_made_later_too(sessions, tenancy, client):
     everywhere = client(all_schools=True)
-    later = tagged_school(tenancy, rows=0, history=few_tables)
+    later = tagged_school(tenancy, rows=0)
 
     assert role_inside(sessions, SchoolBinding(later.id, client=everywhere)) == later.schema
 

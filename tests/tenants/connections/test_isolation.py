@@ -471,23 +471,23 @@ def test_a_get_writes_nothing(run_sql, statement):
     assert state in ({"sqlstate": "25006"}, {"sqlstate": "25001"})
 
 
-def test_what_no_role_prevents(run_sql, tenancy, few_tables, place):
+def test_what_no_role_prevents(run_sql, tenancy, place):
     # The limit that `tenants.connections.binding` names: the login may become the role of each of its schools,
     # and SQL of a caller's own choice could say so. Should PostgreSQL ever refuse it, that page can promise more.
     login = tenancy.placement.login_of(place.id)
-    role = tagged_school(tenancy, rows=0, login=login, history=few_tables).schema
+    role = tagged_school(tenancy, rows=0, login=login).schema
 
     assert run_sql(f'SET LOCAL ROLE "{role}"') == {"rows": []}
     assert run_sql(f"SELECT set_config('role', '{role}', true)") == {"rows": [[role]]}
     assert run_sql("RESET ROLE") == {"rows": []}
 
 
-def test_a_login_becomes_no_role_of_another_logins_school(run_sql, tenancy, few_tables, place):
+def test_a_login_becomes_no_role_of_another_logins_school(run_sql, tenancy, place):
     strange = [
         login for login in tenancy.placement.school_logins if login != tenancy.placement.login_of(place.id)
     ]
     for login in strange:
-        role = tagged_school(tenancy, rows=0, login=login, history=few_tables).schema
+        role = tagged_school(tenancy, rows=0, login=login).schema
 
         assert run_sql(f'SET LOCAL ROLE "{role}"') == {"sqlstate": "42501"}
     assert len(strange) == tenancy.placement.logins - 1

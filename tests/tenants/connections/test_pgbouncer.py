@@ -31,10 +31,10 @@ SETTINGS = ("search_path", "timezone", "statement_timeout", "idle_in_transaction
 
 
 @pytest.fixture(scope="module")
-def schools(tenancy, few_tables):
+def schools(tenancy):
     """Two schools of the first login that no other module sees: rows are written here."""
     login = tenancy.placement.school_logins[0]
-    return [tagged_school(tenancy, login=login, history=few_tables) for _ in range(2)]
+    return [tagged_school(tenancy, login=login) for _ in range(2)]
 
 
 @pytest.fixture

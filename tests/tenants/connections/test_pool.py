@@ -39,9 +39,9 @@ WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')"
 
 
 @pytest.fixture(scope="module")
-def school(tenancy, few_tables):
+def school(tenancy):
     """A school of this module's own."""
-    return tagged_school(tenancy, history=few_tables)
+    return tagged_school(tenancy)
 
 
 def kill(tenancy):
@@ -275,12 +275,10 @@ def test_a_connection_is_replaced_after_so_many_schools(make_engine, options, sc
     assert served[4] != served[5]
 
 
-def test_a_connection_is_closed_when_it_is_given_back_and_not_before(
-    make_engine, options, tenancy, few_tables, school
-):
+def test_a_connection_is_closed_when_it_is_given_back_and_not_before(make_engine, options, tenancy, school):
     sessions = bound_sessions(make_engine(schools_per_connection=1), options)
 
-    for place in (school, tagged_school(tenancy, rows=0, history=few_tables)) * 3:
+    for place in (school, tagged_school(tenancy, rows=0)) * 3:
         with working(sessions, SchoolBinding(place.id)) as session:
             driver = session.connection().connection.dbapi_connection.driver
             write(session)
@@ -317,7 +315,7 @@ def test_a_school_takes_another_connection_where_the_one_that_has_served_it_is_b
 
 
 def test_a_stranger_goes_to_the_connection_that_has_served_the_fewest_schools(
-    make_engine, options, tenancy, few_tables, school, schools
+    make_engine, options, tenancy, school, schools
 ):
     sessions = bound_sessions(make_engine(pool_size=2), options)
     first, second = schools
@@ -325,7 +323,7 @@ def test_a_stranger_goes_to_the_connection_that_has_served_the_fewest_schools(
         served_one = backend(session)
         served_two = {served_by(sessions, first), served_by(sessions, second)}
 
-    stranger = tagged_school(tenancy, rows=0, history=few_tables)
+    stranger = tagged_school(tenancy, rows=0)
 
     assert served_by(sessions, stranger) == served_one
     assert len(served_two - {served_one}) == 1
@@ -354,9 +352,9 @@ class FullPool:
 
 
 @pytest.fixture(scope="module")
-def four(tenancy, few_tables):
+def four(tenancy):
     """Four schools, of this module alone."""
-    return [tagged_school(tenancy, rows=0, history=few_tables) for _ in range(4)]
+    return [tagged_school(tenancy, rows=0) for _ in range(4)]
 
 
 def test_a_request_waits_for_the_connection_that_has_served_its_school(
