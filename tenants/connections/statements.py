@@ -7,7 +7,7 @@ SQLAlchemy's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, overload
@@ -141,19 +141,18 @@ def write(
         return _texts(cursor) if texts else _first_row(cursor)
 
 
-def write_all(connection: AnyConnection, statements: Iterable[tuple[str, Any]]) -> None:
+def write_all(connection: AnyConnection, statements: Sequence[tuple[str, Any]]) -> None:
     """Send statements in one round trip of the transaction under way, each with parameters of its own, or None.
 
     Raises NoSchool, DBAPIError.
     """
-    sent = list(statements)
     with _driver_of(connection).cursor() as cursor:
-        parts = [cursor.mogrify(text, parameters).decode() for text, parameters in sent]
+        parts = [cursor.mogrify(text, parameters).decode() for text, parameters in statements]
     try:
         write(connection, ";\n".join(parts), None)
     except DBAPIError as error:
         # A failed statement is logged: without its values.
-        error.statement = ";\n".join(text for text, _ in sent)
+        error.statement = ";\n".join(text for text, _ in statements)
         raise
 
 
