@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 
 import pytest
 from flask import Flask
@@ -10,6 +11,7 @@ from flask import Flask
 from school_service.config import Settings
 from tenants.tenancy import Tenancy
 from tests.factories import Factory
+from tests.features.results.publications.arms import Arms
 from tests.watched_messages import Between, watched_messages
 
 
@@ -21,3 +23,15 @@ def between(app: Flask, tenancy: Tenancy, settings: Settings, committing: Factor
         # The first connection is asked for the server's settings.
         committing.api.ok(committing.api.get("/result-settings"))
         yield between
+
+
+@pytest.fixture
+def arms(rehearsed: object, made_arms: Arms) -> Arms:
+    """The class of the module, `made_arms`, for one test."""
+    return deepcopy(made_arms)
+
+
+@pytest.fixture
+def unmarked(make: Factory) -> Arms:
+    """A class without marks, where that of the module has them."""
+    return Arms(make)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -17,16 +16,6 @@ from tests.features.results.publications.arms import Arms
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(Arms.with_results)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
-
-
-@pytest.fixture
-def unmarked(make):
-    return Arms(make)
 
 
 def chain(arms, publication, **fields):
@@ -274,22 +263,21 @@ def test_who_has_come_has_nothing_that_differs(api, make, arms):
 
 def test_marks_are_compared_by_category_although_the_percent_is_the_same(api, unmarked):
     """Half of the points in both categories: by any weights it is 50 percent, and the marks on paper are others."""
-    arms = unmarked
     weights = [{"level": None, "category": kind, "weight": of} for kind, of in (("CA1", 40), ("EXAM", 60))]
     for weight in weights:
-        arms.mark(first=50, step=0, category=weight["category"])
+        unmarked.mark(first=50, step=0, category=weight["category"])
     api.ok(api.patch("/result-settings", {"weighting": "CATEGORIES", "weights": weights}))
-    first, second = arms.published()
+    first, second = unmarked.published()
     weights = [{**weight, "weight": 100 - weight["weight"]} for weight in weights]
     api.ok(api.patch("/result-settings", {"weights": weights}))
     for publication in (first, second):
-        api.ok(arms.reopen(publication))
+        api.ok(unmarked.reopen(publication))
 
-    again = api.ok(arms.publish())
+    again = api.ok(unmarked.publish())
 
     assert [publication["changed"] for publication in again] == [2, 2]
     changes = api.ok(api.get(f"/publications/{again[0]['id']}/changes"))
-    name = arms.subjects[0]["subject"]
+    name = unmarked.subjects[0]["subject"]
     differs = [row for row in changes[0]["differs"] if row["subject"] == name]
     assert [(row["member"], row["before"], row["after"]) for row in differs] == [
         (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from copy import deepcopy
 from threading import Event
 from uuid import uuid4
 
@@ -23,16 +22,6 @@ REFUSED = "This needs the permission read:results."
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(Arms.with_results)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
-
-
-@pytest.fixture
-def unmarked(make):
-    return Arms(make)
 
 
 def link(api, student, guardian, **link):
@@ -61,11 +50,10 @@ def statuses(client, student):
 
 
 def test_a_guardian_of_two_reads_what_they_read_themselves(api, make, unmarked):
-    arms = unmarked
     settings(api, positions="NONE")
-    arms.mark(publish_scores=False)
-    arms.published()
-    children = arms.students[arms.first][0], arms.students[arms.second][1]
+    unmarked.mark(publish_scores=False)
+    unmarked.published()
+    children = unmarked.students[unmarked.first][0], unmarked.students[unmarked.second][1]
     _, own = guardian_of(make, *children)
 
     for child in children:
@@ -104,10 +92,9 @@ def test_a_guardian_reads_nothing_live_no_draft_no_version_and_of_nobody_else(ap
 
 
 def test_who_may_read_all_results_reads_as_staff(api, make, unmarked):
-    arms = unmarked
-    arms.mark(publish_scores=False)
-    arms.published(arms.first)
-    child = arms.students[arms.first][0]
+    unmarked.mark(publish_scores=False)
+    unmarked.published(unmarked.first)
+    child = unmarked.students[unmarked.first][0]
     teacher = make.caller("read:results")
     guardian = make.guardian(students=[{"student": child, "relationship": "father"}])
     api.ok(api.put(f"/guardians/{guardian['id']}/account", {"user": teacher.user["id"]}))
@@ -150,14 +137,13 @@ def test_a_parent_whose_permission_is_own_reads_as_a_guardian(api, make, arms):
 
 
 def test_a_form_teacher_reads_of_their_own_child_as_of_every_pupil(api, make, unmarked):
-    arms = unmarked
     settings(api, positions="NONE")
-    arms.mark(publish_scores=False)
-    arms.published(arms.first)
-    child, (other, _) = arms.students[arms.first][0], arms.students[arms.second]
+    unmarked.mark(publish_scores=False)
+    unmarked.published(unmarked.first)
+    child, (other, _) = unmarked.students[unmarked.first][0], unmarked.students[unmarked.second]
     role = make.role("read:results", reach="OWN")
     employee = make.employee()
-    api.ok(api.patch(f"/teachers/{arms.first}/add_to_batch", {"teacher_id": employee["id"]}))
+    api.ok(api.patch(f"/teachers/{unmarked.first}/add_to_batch", {"teacher_id": employee["id"]}))
     user = make.account_of(employee)
     api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
     api.ok(api.put(f"/users/{user['id']}/password", {"password": PASSWORD}))
@@ -169,7 +155,7 @@ def test_a_form_teacher_reads_of_their_own_child_as_of_every_pupil(api, make, un
 
     year = now().year
     dates = {"start_date": f"{year}-01-01", "end_date": f"{year}-12-31"}
-    api.ok(api.patch(f"/sessions/{arms.cohort['session']}", dates))
+    api.ok(api.patch(f"/sessions/{unmarked.cohort['session']}", dates))
 
     for _ in range(2):
         assert teacher.ok(of_student(teacher, child)) == api.ok(of_student(api, child))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -13,11 +12,6 @@ from tests.features.results.publications.arms import Arms
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(Arms.with_results)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
 
 
 @pytest.fixture

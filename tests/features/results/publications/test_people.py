@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import UUID, uuid4
 
 import pytest
@@ -22,11 +21,6 @@ from tests.naming import name_with_number
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(lambda make: Arms.with_results(make, 3))
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
 
 
 @pytest.fixture

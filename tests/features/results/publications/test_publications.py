@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -15,16 +14,6 @@ from tests.features.results.submissions.classes import Class, message
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(Arms.with_results)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
-
-
-@pytest.fixture
-def unmarked(make):
-    return Arms(make)
 
 
 def logged(api, publication):
@@ -99,10 +88,9 @@ def test_a_rehearsal_says_what_would_be_and_stores_nothing(api, arms):
 
 
 def test_a_rehearsal_is_refused_as_the_publication_would_be(unmarked):
-    arms = unmarked
-    arms.mark()
+    unmarked.mark()
 
-    answers = [arms.publish(query=query) for query in ("?dry_run=true", "")]
+    answers = [unmarked.publish(query=query) for query in ("?dry_run=true", "")]
 
     assert [answer.status_code for answer in answers] == [409, 409]
     assert message(answers[0]) == message(answers[1])
@@ -118,41 +106,39 @@ def test_a_batch_named_twice_is_published_once(api, arms):
 
 
 def test_what_is_not_submitted_is_named_in_whichever_arm_it_is_taken(api, make, unmarked):
-    arms = unmarked
-    arms.mark()
-    elective = make.cohort_subject(arms.cohort, elective=True)
+    unmarked.mark()
+    elective = make.cohort_subject(unmarked.cohort, elective=True)
     path = f"/cohort-subjects/{elective['id']}/students"
-    api.ok(api.patch(path, [arms.students[arms.second][0]]))
-    untaken = make.cohort_subject(arms.cohort, elective=True)
+    api.ok(api.patch(path, [unmarked.students[unmarked.second][0]]))
+    untaken = make.cohort_subject(unmarked.cohort, elective=True)
     for subject in (elective, untaken):
-        make.assessment(subject, arms.terms["FIRST"])
-    nothing = make.cohort_subject(arms.cohort)  # in which nothing counts
-    arms.submit()
+        make.assessment(subject, unmarked.terms["FIRST"])
+    nothing = make.cohort_subject(unmarked.cohort)  # in which nothing counts
+    unmarked.submit()
 
-    answer = arms.publish(arms.first)
+    answer = unmarked.publish(unmarked.first)
 
     assert (answer.status_code, message(answer)) == (409, f"Not submitted yet: {elective['subject']}.")
     assert answer.get_json()["errors"]["json"] == {"subjects": [elective["subject"]]}
     body = {"term": "FIRST", "blanks": "ABSENT"}
     api.ok(api.post(f"/cohort-subjects/{elective['id']}/submission", body))
-    assert arms.publish(arms.first, without_subjects=[nothing["id"]]).status_code == 200
+    assert unmarked.publish(unmarked.first, without_subjects=[nothing["id"]]).status_code == 200
 
 
 def test_who_took_a_subject_up_since_it_was_submitted_is_named(api, make, unmarked):
-    arms = unmarked
-    electives = [make.cohort_subject(arms.cohort, elective=True) for _ in range(2)]
-    taker, later = arms.students[arms.first]
-    arms.mark()
+    electives = [make.cohort_subject(unmarked.cohort, elective=True) for _ in range(2)]
+    taker, later = unmarked.students[unmarked.first]
+    unmarked.mark()
     for elective in electives:
         api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [taker]))
-        make.entry(make.assessment(elective, arms.terms["FIRST"]), taker, arms.first)
-        arms.subjects.append(elective)
-    arms.submit()
+        make.entry(make.assessment(elective, unmarked.terms["FIRST"]), taker, unmarked.first)
+        unmarked.subjects.append(elective)
+    unmarked.submit()
     for elective in electives:
         api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [taker, later]))
-    (number,) = arms.admission_numbers([later])
+    (number,) = unmarked.admission_numbers([later])
 
-    answer = arms.publish(arms.first)
+    answer = unmarked.publish(unmarked.first)
 
     assert answer.status_code == 409
     incomplete = [
@@ -161,34 +147,32 @@ def test_who_took_a_subject_up_since_it_was_submitted_is_named(api, make, unmark
     ]
     assert answer.get_json()["errors"]["json"]["incomplete"] == incomplete
     assert number in message(answer)
-    assert arms.listed(cohort=arms.cohort["id"]) == []
+    assert unmarked.listed(cohort=unmarked.cohort["id"]) == []
 
 
 def test_earlier_terms_come_first(api, unmarked):
-    arms = unmarked
-    arms.mark("FIRST")
-    arms.mark("SECOND")
-    arms.submit("FIRST")
-    arms.submit("SECOND")
-    api.ok(arms.publish(arms.first, term="FIRST"))
+    unmarked.mark("FIRST")
+    unmarked.mark("SECOND")
+    unmarked.submit("FIRST")
+    unmarked.submit("SECOND")
+    api.ok(unmarked.publish(unmarked.first, term="FIRST"))
 
-    answer = arms.publish(term="SECOND")
+    answer = unmarked.publish(term="SECOND")
 
     assert answer.status_code == 409
-    arm = api.ok(api.get(f"/cohorts/{arms.cohort['id']}/batches"))
-    (name,) = (batch["name"] for batch in arm if batch["id"] == arms.second)
-    words = f"publish First term of {arms.cohort['classroom']} {name} first."
+    arm = api.ok(api.get(f"/cohorts/{unmarked.cohort['id']}/batches"))
+    (name,) = (batch["name"] for batch in arm if batch["id"] == unmarked.second)
+    words = f"publish First term of {unmarked.cohort['classroom']} {name} first."
     assert message(answer) == f"The results of the session rest on earlier terms: {words}"
-    assert arms.publish(arms.first, term="SECOND").status_code == 200
+    assert unmarked.publish(unmarked.first, term="SECOND").status_code == 200
 
 
 def test_a_term_in_which_nothing_counts_need_not_be_published(api, make, unmarked):
-    arms = unmarked
-    arms.mark("FIRST", include_in_final=False)
-    arms.mark("SECOND")
-    arms.submit("SECOND")
+    unmarked.mark("FIRST", include_in_final=False)
+    unmarked.mark("SECOND")
+    unmarked.submit("SECOND")
 
-    assert arms.publish(term="SECOND").status_code == 200
+    assert unmarked.publish(term="SECOND").status_code == 200
 
 
 def test_what_is_published_is_not_published_again(api, arms):

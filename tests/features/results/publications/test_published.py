@@ -27,16 +27,6 @@ def made_arms(prepared):
     return prepared(Arms.with_results)
 
 
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
-
-
-@pytest.fixture
-def unmarked(make):
-    return Arms(make)
-
-
 def of_student(api, student, term="FIRST", **query):
     return api.get(f"/students/{student}/results", query_string={"term": term, **query})
 
@@ -357,22 +347,21 @@ CHANGES = (
     ],
 )
 def test_point_5_no_answer_changes_but_by_a_new_version(api, make, unmarked, uncommitted_engine, changes):
-    arms = unmarked
-    elective = make.cohort_subject(arms.cohort, elective=True)
-    arms.electing = [arms.students[arms.first][0], arms.students[arms.second][1]]
-    api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", arms.electing))
-    arms.mark()
-    arms.subjects.append(elective)
-    arms.elective = elective["id"]
-    paper = make.assessment(elective, arms.terms["FIRST"], total_points=50)
-    for student, batch in arms.everyone:
-        if student in arms.electing:
+    elective = make.cohort_subject(unmarked.cohort, elective=True)
+    unmarked.electing = [unmarked.students[unmarked.first][0], unmarked.students[unmarked.second][1]]
+    api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", unmarked.electing))
+    unmarked.mark()
+    unmarked.subjects.append(elective)
+    unmarked.elective = elective["id"]
+    paper = make.assessment(elective, unmarked.terms["FIRST"], total_points=50)
+    for student, batch in unmarked.everyone:
+        if student in unmarked.electing:
             make.entry(paper, student, batch, 40)
-    first, _ = arms.published()
-    before, all_before = readings(arms), answers(arms)
+    first, _ = unmarked.published()
+    before, all_before = readings(unmarked), answers(unmarked)
 
     for made in changes:
-        changed = deepcopy(arms)
+        changed = deepcopy(unmarked)
         with uncommitted(uncommitted_engine):
             for change in made:
                 change(changed)
@@ -505,10 +494,9 @@ def of_subject_as(client, arms):
 def test_a_students_account_with_a_permission_sees_its_own_as_a_student_and_others_as_staff(
     api, make, unmarked
 ):
-    arms = unmarked
-    arms.mark(publish_scores=False)
-    arms.published(arms.first)
-    student, classmate = arms.students[arms.first]
+    unmarked.mark(publish_scores=False)
+    unmarked.published(unmarked.first)
+    student, classmate = unmarked.students[unmarked.first]
     user = api.ok(api.get(f"/students/{student}"))["user"]
     role = make.role("read:results")
     api.ok(api.put(f"/users/{user}/roles", {"role": role["id"]}))
@@ -520,14 +508,13 @@ def test_a_students_account_with_a_permission_sees_its_own_as_a_student_and_othe
 
 
 def test_scores_that_are_not_published_singly_count_and_are_not_shown(api, make, unmarked):
-    arms = unmarked
-    arms.mark(publish_scores=False)
-    for subject in arms.subjects:
-        paper = make.assessment(subject, arms.terms["FIRST"], total_points=100, publish_scores=True)
-        for student, batch in arms.everyone:
+    unmarked.mark(publish_scores=False)
+    for subject in unmarked.subjects:
+        paper = make.assessment(subject, unmarked.terms["FIRST"], total_points=100, publish_scores=True)
+        for student, batch in unmarked.everyone:
             make.entry(paper, student, batch, 50)
-    arms.published(arms.first)
-    student = arms.students[arms.first][0]
+    unmarked.published(unmarked.first)
+    student = unmarked.students[unmarked.first][0]
     own = as_student(make, student)
 
     staff, shown = api.ok(of_student(api, student)), own.ok(of_student(own, student))
@@ -542,16 +529,15 @@ def test_scores_that_are_not_published_singly_count_and_are_not_shown(api, make,
 
 
 def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, unmarked):
-    arms = unmarked
-    arms.mark(first=90, step=20)
-    first, *others = (student for student, _ in arms.everyone)
+    unmarked.mark(first=90, step=20)
+    first, *others = (student for student, _ in unmarked.everyone)
     comments = {31: "Work harder.", 70: "Ó dára púpọ̀.", 50.5: "Fair."}
     listed = [{"lower_threshold": threshold, "comment": comment} for threshold, comment in comments.items()]
     api.ok(api.patch("/result-settings", {"principal_comments": listed}))
     written = [{"student": first, "principal_comment": "Written by hand."}]
-    api.ok(api.put("/comments", {"batch": arms.first, "term": "FIRST", "comments": written}))
+    api.ok(api.put("/comments", {"batch": unmarked.first, "term": "FIRST", "comments": written}))
 
-    (publication, _) = arms.published()
+    (publication, _) = unmarked.published()
 
     # 90, of whom something is written, 70, 50 and 30, which is below all of them.
     of_70, of_50, of_30 = others
@@ -559,27 +545,26 @@ def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, unm
     assert principals(api) == filled
     # It is on the card alone, and stays as it was published until the next version.
     api.ok(api.patch("/result-settings", {"principal_comments": []}))
-    stored = api.ok(api.get("/comments", query_string={"batch": arms.first, "term": "FIRST"}))
+    stored = api.ok(api.get("/comments", query_string={"batch": unmarked.first, "term": "FIRST"}))
     assert {comment["student"]["id"]: comment["principal_comment"] for comment in stored}[of_70] is None
     assert principals(api) == filled
-    api.ok(arms.reopen(publication))
-    (again,) = api.ok(arms.publish(arms.first))
+    api.ok(unmarked.reopen(publication))
+    (again,) = api.ok(unmarked.publish(unmarked.first))
     assert (principals(api)[of_70], again["changed"]) == (None, 1)
 
 
 def test_who_has_no_average_gets_no_comment_of_the_principals(api, unmarked):
-    arms = unmarked
     comments = [{"lower_threshold": 0, "comment": "See me."}]
     api.ok(api.patch("/result-settings", {"principal_comments": comments}))
-    excused, marked = arms.students[arms.first]
-    term = arms.terms["FIRST"] = arms.make.term({"id": arms.cohort["session"]}, term="FIRST")
-    for subject in arms.subjects:
-        paper = arms.make.assessment(subject, term, category="EXAM", total_points=100)
-        everyone = [student for student, _ in arms.everyone if student != marked]
-        api.ok(arms.make.absences(paper, dict.fromkeys(everyone, "EXCUSED")))
-        arms.make.entry(paper, marked, arms.first, 50)
+    excused, marked = unmarked.students[unmarked.first]
+    term = unmarked.terms["FIRST"] = unmarked.make.term({"id": unmarked.cohort["session"]}, term="FIRST")
+    for subject in unmarked.subjects:
+        paper = unmarked.make.assessment(subject, term, category="EXAM", total_points=100)
+        everyone = [student for student, _ in unmarked.everyone if student != marked]
+        api.ok(unmarked.make.absences(paper, dict.fromkeys(everyone, "EXCUSED")))
+        unmarked.make.entry(paper, marked, unmarked.first, 50)
 
-    arms.published(arms.first)
+    unmarked.published(unmarked.first)
 
     assert {key: principals(api)[key] for key in (excused, marked)} == {excused: None, marked: "See me."}
     assert api.ok(of_student(api, excused))["status"] == "NONE"

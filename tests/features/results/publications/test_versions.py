@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from io import BytesIO
 from uuid import UUID, uuid4
 
@@ -25,11 +24,6 @@ from tests.features.results.submissions.classes import message
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(Arms.with_results)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
 
 
 @pytest.fixture

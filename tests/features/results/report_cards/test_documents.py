@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from copy import deepcopy
 from decimal import Decimal
 from unicodedata import normalize
 
@@ -44,16 +43,6 @@ IN_WORDS = {
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(Arms.with_results)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
-
-
-@pytest.fixture
-def unmarked(make):
-    return Arms(make)
 
 
 def card(api, student, term="FIRST", **query):
@@ -128,11 +117,10 @@ def test_teachers_are_null_where_cards_do_not_show_them(arms, api):
 
 
 def test_scores_that_are_not_published_are_in_percent_and_total_alone(unmarked, api):
-    arms = unmarked
-    arms.mark(publish_scores=False)
-    arms.published()
+    unmarked.mark(publish_scores=False)
+    unmarked.published()
 
-    document = document_of(api, arms.students[arms.first][0])
+    document = document_of(api, unmarked.students[unmarked.first][0])
 
     assert [subject["marks"] for subject in document["subjects"]] == [[], []]
     assert [subject["percent"] for subject in document["subjects"]] == [90, 90]
@@ -141,9 +129,8 @@ def test_scores_that_are_not_published_are_in_percent_and_total_alone(unmarked, 
 
 @needs_poppler
 def test_a_draft_on_a_screen_says_what_its_paper_says_and_is_for_staff(unmarked, api, make):
-    arms = unmarked
-    arms.mark()
-    student = arms.students[arms.first][0]
+    unmarked.mark()
+    student = unmarked.students[unmarked.first][0]
     _, guardian = guardian_of(make, student)
 
     draft = document_of(api, student, draft="true")

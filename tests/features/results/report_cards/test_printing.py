@@ -8,7 +8,6 @@ import sys
 import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from dataclasses import replace
 from unicodedata import normalize
 
@@ -34,16 +33,6 @@ FIGURES = ("average", "lowest", "highest")
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(Arms.with_results)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
-
-
-@pytest.fixture
-def unmarked(make):
-    return Arms(make)
 
 
 def card(api, student, term="FIRST", **query):
@@ -171,25 +160,24 @@ def test_the_cards_of_a_batch_come_by_name_as_one_file_or_each_alone(arms, api):
 @needs_poppler
 @pytest.mark.parametrize("draft", ["false", "true"])
 def test_all_cards_of_a_class_look_alike_whatever_subjects_a_student_takes(unmarked, make, api, draft):
-    arms = unmarked
-    arms.mark()
+    unmarked.mark()
     chosen = make.subject(name="Entrepreneurship and Bookkeeping of Cooperative Societies")
-    elective = make.cohort_subject(arms.cohort, subject=chosen, elective=True)
-    taker, other = arms.students[arms.first]
+    elective = make.cohort_subject(unmarked.cohort, subject=chosen, elective=True)
+    taker, other = unmarked.students[unmarked.first]
     api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [taker]))
     paper = make.assessment(
-        elective, arms.terms["FIRST"], category="CA1", total_points=50, publish_scores=True
+        elective, unmarked.terms["FIRST"], category="CA1", total_points=50, publish_scores=True
     )
-    make.entry(paper, taker, arms.first, 37.5)
-    arms.subjects.append(elective)
-    arms.published(arms.first)
+    make.entry(paper, taker, unmarked.first, 37.5)
+    unmarked.subjects.append(elective)
+    unmarked.published(unmarked.first)
     headings = ("Subject", "CA1", "Exam", "Total", "%", "Grade", "Pos.", "Remark", "Avg.", "Low", "High")
 
     alone = [places_of(card(api, student, draft=draft).data, headings) for student in (taker, other)]
 
     assert {word for word, *_ in alone[0][0]} == {*headings}
     assert alone[0] == alone[1]
-    assert places_of(cards(api, arms.first, draft=draft).data, headings) == [*alone[0], *alone[1]]
+    assert places_of(cards(api, unmarked.first, draft=draft).data, headings) == [*alone[0], *alone[1]]
 
 
 @needs_poppler
@@ -205,11 +193,10 @@ def test_some_of_a_batch_alone(arms, api):
 
 @needs_poppler
 def test_a_draft_has_the_live_figures_and_says_that_it_is_one(unmarked, api):
-    arms = unmarked
-    arms.mark(first=81.5)
-    student = arms.students[arms.first][0]
+    unmarked.mark(first=81.5)
+    student = unmarked.students[unmarked.first][0]
 
-    alone, together = card(api, student, draft="true"), cards(api, arms.first, draft="true")
+    alone, together = card(api, student, draft="true"), cards(api, unmarked.first, draft="true")
 
     for answer in (alone, together):
         assert answer.status_code == 200
@@ -220,7 +207,7 @@ def test_a_draft_has_the_live_figures_and_says_that_it_is_one(unmarked, api):
         assert "version" not in text
         assert "draft.pdf" in answer.headers["Content-Disposition"]
     assert card(api, student).status_code == 404
-    assert cards(api, arms.first).status_code == 404
+    assert cards(api, unmarked.first).status_code == 404
 
 
 def test_what_is_withdrawn_is_not_printed(arms, api):
@@ -342,14 +329,13 @@ def own(make, student):
 
 @needs_poppler
 def test_students_print_what_is_published_of_themselves_and_nothing_else(unmarked, make, api):
-    arms = unmarked
-    arms.mark(publish_scores=False, first=88)
+    unmarked.mark(publish_scores=False, first=88)
     api.ok(api.patch("/result-settings", {"positions": "NONE"}))
-    first, second = arms.students[arms.first]
+    first, second = unmarked.students[unmarked.first]
     me = own(make, first)
     assert card(me, first).status_code == 404
 
-    arms.published(arms.first)
+    unmarked.published(unmarked.first)
 
     mine = card(me, first)
     assert mine.status_code == 200
@@ -366,7 +352,7 @@ def test_students_print_what_is_published_of_themselves_and_nothing_else(unmarke
     for refused in (
         card(me, second),
         card(me, first, draft="true"),
-        cards(me, arms.first),
+        cards(me, unmarked.first),
         me.get(f"/students/{second}/transcript/download"),
     ):
         assert refused.status_code == 403

@@ -6,7 +6,6 @@ import json
 import re
 from base64 import b64encode
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import replace
 from hashlib import sha256
 from uuid import UUID, uuid4
@@ -42,11 +41,6 @@ MEMBERS = {
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(Arms.with_results)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from io import BytesIO
 from uuid import uuid4
 
@@ -66,11 +65,6 @@ class TwoArms(Arms):
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(TwoArms)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
 
 
 def workbook_rows(answer):

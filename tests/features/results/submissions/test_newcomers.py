@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -66,11 +65,6 @@ class HandedIn(Arms):
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(HandedIn)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
 
 
 def blanks(answer):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import pytest
 from sqlalchemy import null, update
 
@@ -70,11 +68,6 @@ def made_arms(prepared):
         return Chosen(make)
 
     return prepared(build)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
 
 
 def test_a_subject_made_compulsory_is_on_no_further_card_of_a_published_term(api, arms):

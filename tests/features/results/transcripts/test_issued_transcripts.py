@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -30,11 +29,6 @@ OF_A_TERM = ("class", "session", "term", "version", "average", "grade", "positio
 @pytest.fixture(scope="module", autouse=True)
 def made_arms(prepared):
     return prepared(Arms.with_results)
-
-
-@pytest.fixture
-def arms(rehearsed, made_arms):
-    return deepcopy(made_arms)
 
 
 @pytest.fixture
