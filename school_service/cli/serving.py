@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import socket
@@ -19,7 +18,7 @@ from school_service.serving.parts import DEFAULT_THREADS, THREADS
 from tenants.registry.installation import install
 
 if TYPE_CHECKING:
-    from school_service.web.application import Service
+    from school_service.serving.worker import Worker
 
 # The application, and its server, are imported by the verbs that need them: they take longer than most verbs work.
 
@@ -135,28 +134,21 @@ def serve(
 
             supervise(listener, settings, workers, threads, folder)
             return
-        app = _make_app(settings)
-        from school_service.serving import server
-        from school_service.serving.checks import check_database
-
         if in_folder:
             _install(settings)
-        check_database(app, settings, threads or DEFAULT_THREADS)
-        server.serve(app, settings, listener, threads=threads or DEFAULT_THREADS)
+        _serve(settings, listener, threads or DEFAULT_THREADS)
 
 
-def _make_app(settings: Settings) -> Service:
-    """Make the application to serve, which lives as long as the process."""
-    # To look for garbage in it, meanwhile and later, would take a third of the time until it serves.
-    gc.disable()
-    try:
-        from school_service.app import create_app
+def _serve(settings: Settings, listener: socket.socket, threads: int, worker: Worker | None = None) -> None:
+    """Serve until stopped, alone or as a worker; the first worker alone warns of unwise settings."""
+    from school_service.app import create_app
+    from school_service.serving import server
+    from school_service.serving.checks import check_database
 
-        app = create_app(settings)
-        gc.freeze()
-    finally:
-        gc.enable()
-    return app
+    app = create_app(settings)
+    workers, number = (worker.count, worker.number) if worker else (1, 1)
+    check_database(app, settings, threads, workers=workers, warn=number == 1)
+    server.serve(app, settings, listener, threads=threads, worker=worker)
 
 
 def _install(settings: Settings) -> None:
@@ -167,7 +159,7 @@ def _install(settings: Settings) -> None:
 
 
 def _serve_as_worker(workers: int, threads: int, number: int, control: int, listener: int) -> None:
-    """Serve as a worker, on sockets of its supervisor's; the first of them alone warns of unwise settings."""
+    """Serve as a worker, on sockets of its supervisor's."""
     from school_service.serving.worker import Worker
     from school_service.web.request_log import configure_logging
 
@@ -177,9 +169,4 @@ def _serve_as_worker(workers: int, threads: int, number: int, control: int, list
     with socket.socket(fileno=listener) as listening:
         settings, _ = settings_of(os.environ, create=False)
         configure_logging(settings.log_level)
-        app = _make_app(settings)
-        from school_service.serving import server
-        from school_service.serving.checks import check_database
-
-        check_database(app, settings, threads, workers=workers, warn=number == 1)
-        server.serve(app, settings, listening, threads=threads, worker=worker)
+        _serve(settings, listening, threads, worker)
