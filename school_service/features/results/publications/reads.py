@@ -730,13 +730,6 @@ def _open_subjects(chained: CTE) -> Any:
 def _later_published() -> Any:
     """Name the published results of later terms of a publication's batch, and of the batches of its students then."""
     later, later_term = aliased(Publication), aliased(Term)
-    own, others = aliased(ReportCard), aliased(ReportCard)
-    shared = (
-        select(own.id)
-        .join(others, others.student_id == own.student_id)
-        .where(own.publication_id == Publication.id, others.publication_id == later.id, others.in_force)
-        .correlate(Publication, later)
-    )
     query = (
         select(array_of(results_of(later_term), later_term.term, Batch.name))
         .select_from(later)
@@ -746,7 +739,7 @@ def _later_published() -> Any:
             later.session_id == Publication.session_id,
             later_term.term > Term.term,
             later.state == PUBLISHED,
-            or_(later.batch_id == Publication.batch_id, shared.exists()),
+            or_(later.batch_id == Publication.batch_id, _share_students(Publication, later)),
         )
     )
     return with_class(query).correlate(Publication, Term).scalar_subquery()
