@@ -30,7 +30,7 @@ def chain_of(facts: Document, publication_id: str, subjects: Sequence[str]) -> l
         *(
             _act("REOPEN_SUBJECT", {**own, "id": None}, subject)
             for subject in subjects
-            if not _is_open(facts, own, subject)
+            if subject in facts["submitted"]
         ),
         *_submissions(facts, own, subjects),
         *(_act("PUBLISH", {**publication, "id": None}) for publication in publications),
@@ -48,11 +48,6 @@ def _submissions(facts: Document, own: Document, subjects: Sequence[str]) -> Ite
             or submission["cohort_subject"] not in subjects
         ):
             yield _act("SUBMIT", {**submission, "id": None}, submission["cohort_subject"])
-
-
-def _is_open(facts: Document, own: Document, subject: str) -> bool:
-    where = {"cohort_subject": subject, "batch": own["batch"], "term": own["term"]}
-    return any(submission == where for submission in facts["open"])
 
 
 def _act(act: str, of: Document, subject: str | None = None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import (
     ARRAY,
     CTE,
+    ColumnElement,
     Integer,
     Numeric,
     Text,
@@ -16,7 +17,6 @@ from sqlalchemy import (
     and_,
     case,
     cast,
-    column,
     false,
     func,
     insert,
@@ -40,7 +40,11 @@ from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.counting import counted_by, counts
 from school_service.features.results.computing.class_term.entered import class_term, microseconds, submissions
 from school_service.features.results.computing.class_term.record import record
-from school_service.features.results.computing.class_term.roster import belongs_without_card, members
+from school_service.features.results.computing.class_term.roster import (
+    belongs_without_card,
+    has_card,
+    members,
+)
 from school_service.features.results.computing.class_term.scopes import scope_of_batch, subjects_of, value_of
 from school_service.features.results.computing.comparing import OF_CLASS
 from school_service.features.results.figures.frozen import name_order
@@ -566,7 +570,9 @@ def chain(publication_id: UUID, subjects: list[UUID] | None = None) -> Query:
     `subjects`      the ids of its cohort's subjects
     `publications`  itself and those to be published again with it, by term: those of later terms that rest on it and,
                     if subjects are to be changed, those of other arms with positions in the cohort
-    `open`          subjects that were submitted for one of these and are not now, with batch and term
+    `submitted`     the subjects that are submitted in its batch and term
+    `open`          subjects that were submitted for one of these, or are to be changed, and are not submitted now, with
+                    batch and term
     """
     of, term = aliased(Publication), aliased(Term)
     chained = _chained(publication_id, of_every_arm=subjects is not None)
@@ -594,11 +600,15 @@ def chain(publication_id: UUID, subjects: list[UUID] | None = None) -> Query:
     )
     own = aliased(Publication)
     subjects_of_cohort = select(array_of(CohortSubject.id)).where(CohortSubject.cohort_id == own.cohort_id)
+    submitted = select(array_of(Submission.cohort_subject_id)).where(
+        Submission.batch_id == own.batch_id, Submission.term_id == own.term_id
+    )
     return select(
         own.state,
         subjects_of_cohort.correlate(own).scalar_subquery().label("subjects"),
         publications.scalar_subquery().label("publications"),
-        _open_subjects(chained).label("open"),
+        submitted.correlate(own).scalar_subquery().label("submitted"),
+        _open_subjects(chained, publication_id, [] if subjects is None else subjects).label("open"),
     ).where(own.id == publication_id)
 
 
@@ -650,38 +660,19 @@ def _share_students(before: Any, later: Any) -> Any:
     )
 
 
-def _open_subjects(chained: CTE) -> Any:
-    """The subjects submitted for publications and open now, each with a batch with takers, and the term.
+def _open_subjects(chained: CTE, publication_id: UUID, subjects: list[UUID]) -> Any:
+    """The subjects submitted for publications and open now, each with a batch in which a member takes it, and the term.
 
+    So are the `subjects` to be changed in the term of a publication, which may not have been submitted for it.
     Positions in the cohort rest on every batch of it.
     """
     of, term = aliased(Publication), aliased(Term)
-    submitted = func.jsonb_each(of.rules["subjects"]).table_valued(
-        "key", column("value", JSONB), name="submitted"
-    )
+    was_submitted = of.rules["subjects"].op("->", return_type=JSONB)(cast(CohortSubject.id, Text))[
+        "submitted_by"
+    ]
+    changed_term = select(Publication.term_id).where(Publication.id == publication_id).scalar_subquery()
+    is_changed = and_(CohortSubject.id == one_of(subjects), of.term_id == changed_term)
     is_of_every_arm = is_one_of(func.coalesce(of.rules["positions"].astext, BOTH), OF_COHORT)
-    is_taken = (
-        select(SubjectEnrollment.student_id)
-        .join(Enrollment, and_(Enrollment.student_id == SubjectEnrollment.student_id, CURRENT))
-        .where(Enrollment.batch_id == Batch.id, SubjectEnrollment.cohort_subject_id == CohortSubject.id)
-        .correlate(Batch, CohortSubject)
-    )
-    card, publication = aliased(ReportCard), aliased(Publication)
-    subject_id = func.jsonb_build_object("id", CohortSubject.id)
-    of_card = func.jsonb_build_array(func.jsonb_build_object("subject", subject_id))
-    # Of a card of this release, its takers are as they were.
-    was_taken = (
-        select(card.id)
-        .join(publication, publication.id == card.publication_id)
-        .where(
-            publication.batch_id == Batch.id,
-            publication.term_id == of.term_id,
-            publication.takers_changed.is_not(None),
-            card.in_force,
-            card.card["subjects"].contains(of_card),
-        )
-        .correlate(Batch, CohortSubject, of)
-    )
     is_submitted = (
         select(Submission.id)
         .where(
@@ -705,11 +696,14 @@ def _open_subjects(chained: CTE) -> Any:
         .select_from(chained)
         .join(of, of.id == chained.c.id)
         .join(term, term.id == of.term_id)
-        .join(submitted, submitted.c.value["submitted_by"].astext.is_not(None))
-        .join(CohortSubject, cast(CohortSubject.id, Text) == submitted.c.key)
+        .join(CohortSubject, CohortSubject.cohort_id == of.cohort_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Batch, and_(Batch.cohort_id == of.cohort_id, or_(Batch.id == of.batch_id, is_of_every_arm)))
-        .where(or_(is_taken.exists(), was_taken.exists()), ~is_submitted.exists())
+        .where(
+            or_(was_submitted.astext.is_not(None), is_changed),
+            _is_taken(of),
+            ~is_submitted.exists(),
+        )
         .subquery("open_subjects")
     )
     columns = each.c
@@ -725,6 +719,39 @@ def _open_subjects(chained: CTE) -> Any:
         columns.batch,
     )
     return select(array_of(row, *order)).select_from(each).scalar_subquery()
+
+
+def _is_taken(of: Any) -> ColumnElement[bool]:
+    """Tell whether a member of a batch, in the term of a publication, takes a cohort subject."""
+    is_without_card = and_(Student.status != WITHDRAWN, belongs_without_card(of.term_id))
+    is_taken = (
+        select(SubjectEnrollment.student_id)
+        .join(Enrollment, and_(Enrollment.student_id == SubjectEnrollment.student_id, CURRENT))
+        .join(Student, Student.id == Enrollment.student_id)
+        .where(
+            Enrollment.batch_id == Batch.id,
+            SubjectEnrollment.cohort_subject_id == CohortSubject.id,
+            or_(has_card(Student.id, of.term_id), is_without_card),
+        )
+        .correlate(Batch, CohortSubject, of)
+    )
+    card, publication = aliased(ReportCard), aliased(Publication)
+    subject_id = func.jsonb_build_object("id", CohortSubject.id)
+    of_card = func.jsonb_build_array(func.jsonb_build_object("subject", subject_id))
+    # Of a card of this release, its takers are as they were.
+    was_taken = (
+        select(card.id)
+        .join(publication, publication.id == card.publication_id)
+        .where(
+            publication.batch_id == Batch.id,
+            publication.term_id == of.term_id,
+            publication.takers_changed.is_not(None),
+            card.in_force,
+            card.card["subjects"].contains(of_card),
+        )
+        .correlate(Batch, CohortSubject, of)
+    )
+    return or_(is_taken.exists(), was_taken.exists())
 
 
 def _later_published() -> Any:

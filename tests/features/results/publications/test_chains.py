@@ -134,6 +134,36 @@ def test_what_is_done_already_is_not_in_the_chain(api, arms):
     assert [act["act"] for act in of_both] == ["REOPEN_PUBLICATION"] * 2 + ["PUBLISH"] * 2
 
 
+def test_a_subject_in_which_nothing_counted_is_submitted_in_every_arm_and_not_reopened(api, make, arms):
+    new = make.cohort_subject(arms.cohort)["id"]
+    first, _ = api.ok(arms.publish(without_subjects=[new]))
+
+    acts = chain(arms, first, subjects=[new])
+
+    of_subject = [(act["act"], act["batch"]) for act in acts if act["cohort_subject"]]
+    assert of_subject == [("SUBMIT", arms.first), ("SUBMIT", arms.second)]
+    place = next(place for place, act in enumerate(acts) if act["act"] == "SUBMIT")
+    do(arms, acts[:place])
+    paper = make.assessment({"id": new}, arms.terms["FIRST"], total_points=100)
+    for student, batch in arms.everyone:
+        make.entry(paper, student, batch, 70)
+    arms.papers["FIRST", new] = paper
+    assert do(arms, acts[place:])
+
+
+def test_who_has_no_part_in_the_term_is_not_submitted_by_the_chain(api, arms):
+    new = arms.make.batch(arms.cohort)["id"]
+    first, _ = arms.published()
+    arms.make.enrolled(arms.cohort, batch=new)
+    (withdrawn,) = arms.make.enrolled(arms.cohort, batch=arms.make.batch(arms.cohort)["id"])
+    api.ok(api.patch(f"/students/{withdrawn}", {"status": "WITHDRAWN"}))
+
+    acts = chain(arms, first, subjects=[arms.subjects[0]["id"]])
+
+    assert [act["batch"] for act in acts if act["act"] == "SUBMIT"] == [arms.first]
+    assert do(arms, acts)
+
+
 def test_an_arm_of_its_own_positions_is_corrected_by_itself(api, arms):
     api.ok(api.patch("/result-settings", {"positions": "BATCH"}))
     first, _ = arms.published()

@@ -369,6 +369,18 @@ def test_a1_an_arm_that_was_empty_when_its_cohort_was_published_takes_nobody_in(
     assert "There is nobody in" in message(arms.publish(new))
 
 
+@LEAVING
+def test_a1_an_arm_that_all_had_left_when_its_cohort_was_published_takes_nobody_in(api, arms, leave):
+    left = arms.make.batch(arms.cohort, name="NEW")["id"]
+    (leaver,) = arms.make.enrolled(arms.cohort, batch=left)
+    leave(arms, leaver)
+    arms.published()
+    (late,) = arms.make.enrolled(arms.cohort, batch=left)
+
+    assert result(api, late, live="true").status_code == 404
+    assert "There is nobody in" in message(arms.publish(left))
+
+
 def test_a1_a_comment_on_who_has_no_part_is_refused(api, arms):
     (first,) = arms.published(arms.first)
     (late,) = arms.make.enrolled(arms.cohort, batch=arms.first)

@@ -196,8 +196,8 @@ def _closed_at(term_id: Any) -> Column:
     """When the results of a batch and term were closed to newcomers: a scalar subquery of a row of Enrollment.
 
     The last submission of a subject, or the first publication if it was earlier: a subject handed in again for a
-    correction lets nobody in. An arm without students before the first publication of its cohort was made later, and is
-    closed by this publication, unless it is handed in by itself.
+    correction lets nobody in. An arm without students at the first publication of its cohort was made later, or all had
+    left it: it is closed by this publication, unless it is handed in by itself.
     """
     handed_in = (
         select(func.max(Submission.submitted_at))
@@ -207,11 +207,17 @@ def _closed_at(term_id: Any) -> Column:
     )
     of_batch = _first_publication(term_id)
     of_cohort = _first_publication(term_id, Publication.cohort_id == Enrollment.cohort_id)
-    member = aliased(Enrollment)
+    member, of_member = aliased(Enrollment), aliased(Student)
     was_there = (
         select(member.id)
-        .where(member.batch_id == Enrollment.batch_id, member.started_at <= of_cohort)
-        .correlate_except(member)
+        .join(of_member, of_member.id == member.student_id)
+        .where(
+            member.batch_id == Enrollment.batch_id,
+            member.started_at <= of_cohort,
+            func.coalesce(member.ended_at > of_cohort, True),
+            of_member.status != WITHDRAWN,
+        )
+        .correlate_except(member, of_member)
         .exists()
     )
     # LEAST passes over null.
