@@ -82,9 +82,9 @@ def _sheet(report: Report) -> Sheet:
     rows = [
         Rows([[line] for line in lines[:1]], height=_TITLE_HEIGHT),
         Rows([[line] for line in lines[1:]]),
-        Rows([[column.heading for column in columns]], _lines_of),
-        Rows(report.rows, _lines_of),
-        Rows(report.summary, _lines_of),
+        Rows([[column.heading for column in columns]], lines_of),
+        Rows(report.rows, lines_of),
+        Rows(report.summary, lines_of),
     ]
     layout = SheetLayout(
         report.title,
@@ -161,9 +161,12 @@ def _text_of(value: Value, column: ReportColumn) -> str:
     return "" if value is None else str(value)
 
 
-def _lines_of(text: str, width: float) -> int:
-    """How many lines a wrapped text takes, broken between words, or within a word longer than the line."""
-    room = max(1, round((width - 1) / _SPARE))
+def lines_of(text: str, width: float, spare: float = _SPARE) -> int:
+    """How many lines a wrapped text takes, broken between words, or within a word longer than the line.
+
+    `spare`: how many characters of the column's width a letter takes.
+    """
+    room = max(1, round((width - 1) / spare))
     lines, used = 1, 0
     for length in map(_letters, text.split()):
         if used and used + 1 + length > room:

@@ -117,7 +117,7 @@ class Rows(NamedTuple):
     """Rows of one look, and their content.
 
     `lines_of` tells how many lines a text takes in a column of so many characters: not every program finds the height
-    of a row. `height` is the height of the row in points, if it is not the height needed by the texts.
+    of a row. `height` is the height of the row in points, if its texts do not need more.
     """
 
     values: Iterable[Sequence[Value]]

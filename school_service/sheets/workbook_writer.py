@@ -364,7 +364,7 @@ def _sheet_rows(sheet: Sheet, styles: Sequence[Sequence[StyleNumbers]]) -> Itera
         most_lines = map(max, zip(*lines, strict=True)) if lines else repeat(1)
         hidden = ' hidden="1"' if rows.hidden else ""
         for number, of_row, needed in zip(count(first), zip(*cells, strict=True), most_lines, strict=False):
-            height = rows.height or (needed * LINE_HEIGHT if needed > 1 else 0)
+            height = max(rows.height, needed * LINE_HEIGHT if needed > 1 else 0)
             tall = f' ht="{height}" customHeight="1"' if height else ""
             yield f'<row r="{number}"{tall}{hidden}>{"".join(of_row)}</row>'
         first += len(values)

@@ -15,6 +15,7 @@ from itertools import groupby, pairwise
 
 from openpyxl.utils import get_column_letter
 
+from school_service.sheets.report_writer import lines_of
 from school_service.sheets.workbook_layout import (
     CellStyle,
     ColumnStyles,
@@ -131,6 +132,7 @@ _CHARACTER = 9.4 / 96  # inches: a digit of this font, in the size of a workbook
 _LEAST_SCALE, _MOST_SCALE = 80, 140  # percent: letters of 10 points are printed in 8 points or more
 _FILLED, _MOST_SPARE = 0.96, 12  # of the height of a page, and points of a row
 _TITLE_HEIGHT, _LINE_HEIGHT, _HEADING_HEIGHT = 24, 16, 62
+_NAME = "Name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +188,13 @@ class _Layout:
             for number, student in enumerate(register.students, 1)
         ]
         named = self._with_names(students)
+        lines_of_names = self._lines_of_names()
         heights = (
             _TITLE_HEIGHT
             + _LINE_HEIGHT * (len(lines) + 1)
             + _HEADING_HEIGHT
-            + LINE_HEIGHT * (len(students) + len(summary))
+            + LINE_HEIGHT
+            * (sum(lines_of_names[student.name] for student in register.students) + len(summary))
         )
         scale, breaks = self._pages(heights * _POINT)
         height = LINE_HEIGHT + self._spare(scale, heights, len(students) + len(summary))
@@ -227,7 +231,7 @@ class _Layout:
                 Rows([[column.headings[level] for column in columns]], height=height)
                 for level, height in enumerate((_LINE_HEIGHT, _LINE_HEIGHT, _HEADING_HEIGHT))
             ),
-            Rows(named, height=height),
+            Rows(named, lambda text, _: lines_of_names.get(text, 1), height),
             Rows(summary, height=height),
         )
         return Sheet(
@@ -237,6 +241,11 @@ class _Layout:
             page_header=register.page_header,
             merged=[*self._merged(header, len(students))],
         )
+
+    def _lines_of_names(self) -> dict[str, int]:
+        """How many lines the name of each student takes: its letters are as wide as the digits of the workbook."""
+        width = next(column.width for column in self.identity if column.headings[-1] == _NAME)
+        return {student.name: lines_of(student.name, width, spare=1) for student in self.register.students}
 
     def _identity(self) -> Iterator[_Column]:
         longest = max((len(student.name) for student in self.register.students), default=0)
@@ -253,11 +262,11 @@ class _Layout:
             style=_LEFT,
         )
         yield _Column(
-            ("", "", "Name"),
+            ("", "", _NAME),
             min(max(longest + 1, 18), 34),
             lambda _, student: student.name,
             lambda row: row.label,
-            style=_LEFT,
+            style=_LEFT._replace(wrapped=True),
         )
         yield _Column(
             ("", "", "Sex"),

@@ -216,6 +216,25 @@ def test_names_stand_in_the_order_of_the_papers(api, term):
     }  # fmt: skip
 
 
+def test_a_long_name_is_printed_whole_in_several_lines(api, term):
+    number, student = next(iter(term.students.items()))
+    name = {
+        "first_name": "Oluwadamilola Kelechukwunyerem",
+        "last_name": "Chukwuemeka-Adéyẹmí Ọládùn-Bàbátúndé",
+    }
+    api.ok(api.patch(f"/students/{student}", name))
+
+    rows = rows_of(term.sheet())
+
+    sheet = rows[number][2].parent
+    assert rows[number][2].value == " ".join(name.values())
+    assert all(row[2].alignment.wrap_text for row in rows.values())
+    heights = [sheet.row_dimensions[row[2].row].height for row in rows.values()]
+    shortest = sheet.row_dimensions[rows["UHS/2023/001"][2].row].height
+    assert (sheet.row_dimensions[rows[number][2].row].height, min(heights)) == (45, shortest)
+    assert 15 <= shortest < 30
+
+
 def test_letters_are_printed_in_8_points_or_more(sheet):
     number, _ = headings(sheet)
     sizes = {
