@@ -365,6 +365,9 @@ def _code_of(values: Any, student_id: str) -> Any:
 
 
 def _days_of(monday: date) -> list[date]:
+    """Give the days of a week. Raises Invalid for the last one, without a Sunday that could be written."""
+    if (date.max - monday).days < 6:
+        raise Invalid.field("week", f"does not end by {date.max}")
     return [monday + timedelta(days=number) for number in range(7)]
 
 

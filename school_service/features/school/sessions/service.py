@@ -21,6 +21,9 @@ from school_service.features.school.models import TERMS, AcademicSession, Term, 
 
 ENTITY, TERM = "session", "term"
 
+EARLIEST, MOST_DAYS = date(1900, 1, 1), 1000
+"""The first day that a session may have, and how many days it may have: what is made of each day has bounds."""
+
 _TOLD = ("name", "start_date", "end_date", "current")
 DELETION = Deletion(AcademicSession, {name: getattr(AcademicSession, name) for name in _TOLD})
 TERM_DELETION = Deletion(
@@ -82,7 +85,8 @@ def term(term_id: UUID) -> Query:
 def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> NewRow:
     """Add an academic session; a current one ends the currency of the other.
 
-    A name already taken is a conflict. Raises Invalid if the session ends before it starts.
+    A name already taken is a conflict. Raises Invalid if the session ends before it starts, starts before 1900, or is
+    too long.
     """
     _check_dates(start_date, end_date)
     lock_table(AcademicSession)  # Which is current concerns them all.
@@ -98,12 +102,13 @@ def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     """Change any of `name`, `start_date`, `end_date` and `current` of an academic session.
 
     To make it current ends the currency of the other. A name already taken is a conflict, and so are dates with a day
-    of a term's calendar outside them. Raises NotFound, Invalid if it would end before it starts.
+    of a term's calendar outside them. Raises NotFound, and Invalid for dates that a new session may not have.
     """
     lock_table(AcademicSession)
     session = get(AcademicSession, session_id, for_update=True)
     start, end = changes.get("start_date", session.start_date), changes.get("end_date", session.end_date)
-    _check_dates(start, end)
+    if changes.keys() & {"start_date", "end_date"}:
+        _check_dates(start, end)
     if start > session.start_date or end < session.end_date:
         _refuse_calendars_beyond(session_id, start, end)
     if changes.get("current") and not session.current:
@@ -186,6 +191,10 @@ def delete_term(*, term_id: UUID) -> UUID:
 def _check_dates(start_date: date, end_date: date) -> None:
     if end_date < start_date:
         raise Invalid.field("end_date", "must not be before start_date")
+    if start_date < EARLIEST:
+        raise Invalid.field("start_date", f"is before {EARLIEST.year}")
+    if (end_date - start_date).days >= MOST_DAYS:
+        raise Invalid.field("end_date", f"makes more than {MOST_DAYS} days")
 
 
 def _refuse_calendars_beyond(session_id: UUID, start: date, end: date) -> None:

@@ -112,6 +112,11 @@ def test_which_sheet_is_refused(api, week):
     assert (unknown.status_code, unknown.get_json()["errors"]["query"]) == (422, {"batch": ["no such batch"]})
     tuesday = week.download(week=week.day(1))
     assert (tuesday.status_code, tuesday.get_json()["errors"]["query"]) == (422, {"week": ["is no Monday"]})
+    # The Sunday after the last Monday is in the year 10000.
+    last = {"week": ["does not end by 9999-12-31"]}
+    assert week.download(week="9999-12-27").get_json()["errors"]["query"] == last
+    answer = week.upload(b"admission_number,last_name\n1,x\n", "week.csv", week="9999-12-27")
+    assert (answer.status_code, answer.get_json()["message"]) == (422, "week: does not end by 9999-12-31")
     outside = week.download(week=str(monday(back=60)))
     assert outside.status_code == 409
     assert outside.get_json()["message"] == f"School is open on no day of the week of {monday(back=60)}."

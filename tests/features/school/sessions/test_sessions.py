@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import update
 
+from school_service.core.database import db
+from school_service.features.school.models import AcademicSession
+from school_service.web.transactions import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.client import ApiClient
 from tests.conftest import make_place
 from tests.factories import UNKNOWN_ID
@@ -112,6 +118,37 @@ def test_a_patch_that_ends_a_session_before_it_starts_is_refused(api, make, chan
 
     assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, ["end_date"])
     assert api.ok(api.get("/sessions")) == [made]
+
+
+def test_what_is_made_of_each_day_of_a_session_has_bounds(api, make):
+    made = make.session(**YEAR, current=True)
+    latest = make.session(start_date="9997-04-06", end_date="9999-12-31")
+    for refused, field in (
+        ({"start_date": "1899-12-31", "end_date": "1900-07-24"}, "start_date"),
+        ({"start_date": "2025-09-08", "end_date": "2028-06-04"}, "end_date"),
+        ({"start_date": "2025-09-08", "end_date": "2226-07-24"}, "end_date"),
+    ):
+        for answer in (
+            api.post("/sessions", {"name": "Too long", **refused}),
+            api.patch(f"/sessions/{made['id']}", refused),
+        ):
+            assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [field])
+    assert api.ok(api.get("/sessions")) == [latest, made]
+
+    api.ok(api.patch(f"/sessions/{made['id']}", {"end_date": "2028-06-03"}))
+    api.ok(api.patch(f"/sessions/{made['id']}", {"start_date": "1900-01-01", "end_date": "1900-07-24"}))
+
+
+def test_a_session_from_before_the_bounds_is_renamed_and_shortened(api, make):
+    made = make.session(**YEAR)
+    with api.app.app_context(), in_transaction(SchoolBinding(api.school)):
+        db.session.execute(update(AcademicSession).values(end_date=date(2226, 7, 24)))
+
+    assert api.ok(api.patch(f"/sessions/{made['id']}", {"name": "2025/2026 A"}))["end_date"] == "2226-07-24"
+    assert api.patch(f"/sessions/{made['id']}", {"end_date": "2225-07-24"}).status_code == 422
+    assert (
+        api.ok(api.patch(f"/sessions/{made['id']}", {"end_date": "2026-07-24"}))["end_date"] == "2026-07-24"
+    )
 
 
 def test_a_patch_may_move_both_dates_past_the_old_ones(api, make):
