@@ -25,6 +25,7 @@ from sqlalchemy import (
     union,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.orm import aliased
 from sqlalchemy.sql.selectable import TableValuedAlias
 
 from school_service.core.counters import STUDENTS, Counter
@@ -328,6 +329,27 @@ def facts_of_guardians(
         links.label("links"),
         people.label("people"),
         keys.label("given"),
+    )
+
+
+@read_model
+def facts_of_renamed(guardian_id: UUID, full_name: str | None) -> Query:
+    """Select the facts of a guardian, and the number of stops of others of a name for the guardian's children."""
+    theirs = aliased(StudentGuardian)
+    stops = (
+        select(func.count())
+        .select_from(theirs)
+        .join(StudentGuardian, StudentGuardian.student_id == theirs.student_id)
+        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
+        .where(
+            theirs.guardian_id == guardian_id,
+            Guardian.id != guardian_id,
+            _STOPPED,
+            _KEYS["name"] == folded(cast(full_name, Text)),
+        )
+    )
+    return facts_of_guardians.query(guardian_id=guardian_id).add_columns(
+        stops.scalar_subquery().label("stops_of_name")
     )
 
 

@@ -94,12 +94,15 @@ def change_guardian(*, guardian_id: UUID, **texts: str | None) -> BoundQuery:
     """Change any of a guardian's texts; the names of the account stay.
 
     Returns the read model of the guardian, changed with it. Raises NotFound, Conflict if the guardian's data were
-    erased, and Forbidden if a guardian with an account would be found as somebody else, and so get children, and the
-    caller may not read results.
+    erased, or another guardian of the new name is stopped for one of the children, and Forbidden if a guardian with an
+    account would be found as somebody else, and so get children, and the caller may not read results.
     """
-    person = lock_guardian(guardian_id)
+    seen = reads.facts_of_renamed(guardian_id, texts.get("full_name"))
+    person, facts = lock_and_see(guardian_id, seen)
     person.refuse_erased()
     person.change(texts)
+    if "full_name" in person.changed and facts["stops_of_name"]:
+        refuse_stopped("one of their students")
     if person.has_account and _FOUND_BY & person.changed:
         require_results("Changing who a guardian with an account is")
     audit_people([person])

@@ -398,6 +398,15 @@ def test_nothing_goes_around_a_stop(api, make):
     assert put(api, student, second).status_code == 409
     assert links(api, student) == before
 
+    # Nor does the record of another guardian of the student get the name; one of another student's may.
+    aunt = make.guardian(student, full_name="Ada Obi")
+    answer = api.patch(f"/guardians/{aunt['id']}", {"full_name": "EMEKA Obi"})
+    assert (answer.status_code, "stopped" in answer.get_json()["message"]) == (409, True)
+    api.ok(api.delete(f"/students/{student['id']}/guardians/{aunt['id']}"))
+    api.ok(put(api, make.student(), aunt))
+    api.ok(api.patch(f"/guardians/{aunt['id']}", {"full_name": "Emeka Obi"}))
+    assert links(api, student) == before
+
     # How they are a guardian may change; the stop stays.
     (kept,) = api.ok(put(api, student, guardian, relationship="uncle", receives_reports=True))
     assert (kept["relationship"], kept["stopped_at"]) == ("uncle", before[0]["stopped_at"])
