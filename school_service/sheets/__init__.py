@@ -1,4 +1,4 @@
-"""Excel in and out, and .csv in, for every sheet of the service: imports, score sheets, metric sheets, broadsheets.
+"""Excel and .csv in and out, for every sheet of the service: imports, score sheets, metric sheets, broadsheets.
 
 `columns`         the columns of a sheet, for writing and reading alike
 `sheet_writer`    workbooks made to be filled in
@@ -9,6 +9,7 @@
 `downloads`       the download of a sheet, noted in the sheet itself: an upload loses nothing
 `sheet_files`     the kind of an uploaded file
 `csv_reader`      a table of comma-separated values
+`csv_writer`      such a table, none of whose texts becomes a formula
 `xlsx_reader`     opening a workbook of any origin, within fixed bounds
 `xml_stream`      the rows of its sheets and its shared strings, read item by item
 `sheet_reader`    its rows by column, and the errors in them

@@ -15,6 +15,7 @@ from io import StringIO
 from itertools import islice
 
 from school_service.core.errors import Invalid
+from school_service.sheets.csv_writer import LOOKS_LIKE_FORMULA
 from school_service.sheets.xlsx_reader import MAX_COLUMNS, Cell
 from school_service.sheets.xml_stream import MAX_ELEMENTS, TOO_MUCH_CONTENT
 
@@ -53,7 +54,11 @@ class CsvTable:
                 width = len(fields)
                 yield (
                     number,
-                    {column: field for column, field in enumerate(fields, 1) if field or column == width},
+                    {
+                        column: _unmarked(field)
+                        for column, field in enumerate(fields, 1)
+                        if field or column == width
+                    },
                 )
         except csv.Error:
             raise Invalid(BROKEN_CSV) from None
@@ -118,6 +123,11 @@ def _even_rows(lines: Iterable[str], delimiter: str) -> tuple[int, int]:
 
 def _parsed(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     return csv.reader(lines, delimiter=delimiter, strict=False)
+
+
+def _unmarked(text: str) -> str:
+    """Take away the apostrophe by which `write_csv` marks a text with the looks of a formula."""
+    return text[1:] if text.startswith("'") and LOOKS_LIKE_FORMULA.match(text) else text
 
 
 def _bounded(lines: Iterable[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 from school_service.core.errors import Invalid
 from school_service.sheets.columns import CellType, Column
 from school_service.sheets.csv_reader import NOT_UNICODE
+from school_service.sheets.csv_writer import write_csv
 from school_service.sheets.sheet_files import open_sheets
 from school_service.sheets.sheet_reader import read_details, read_sheet
 from school_service.sheets.xml_stream import MAX_ELEMENTS, TOO_MUCH_CONTENT
@@ -63,6 +64,18 @@ def test_a_header_is_the_same_however_its_marks_are_typed():
 
 def test_a_formula_is_a_text():
     assert read(b"name,score\n=1+1,5\n").rows[0].values == {"name": "=1+1", "score": Decimal(5)}
+
+
+def test_what_is_written_is_no_formula_and_read_as_it_was():
+    texts = ["=1+1", "+234803", "-x", "@SUM(A1)", "'=1", "''@", "'Abd", "a=1", "'", 'Ọlá, "B"']
+
+    content = write_csv([["name"], *([text, "x"] for text in texts)])
+
+    written = [line.split(",")[0] for line in content.decode("utf-8-sig").splitlines()[1:]]
+    assert written[:6] == [f"'{text}" for text in texts[:6]]
+    assert written[6:9] == texts[6:9]
+    rows = list(open_sheets(BytesIO(content)).rows("CSV"))[1:]
+    assert [cells[1] for _, cells in rows] == texts
 
 
 def test_a_decimal_comma_is_told_how_to_be_written():

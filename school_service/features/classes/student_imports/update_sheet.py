@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -63,6 +61,7 @@ from school_service.features.school.models import (
 from school_service.features.school.settings.service import name_order, time_zone
 from school_service.sheets.charsets import charset_errors
 from school_service.sheets.columns import Column
+from school_service.sheets.csv_writer import write_csv
 from school_service.sheets.days import read_days
 from school_service.sheets.downloads import Download, download_details, read_download
 from school_service.sheets.import_sheets import column_of
@@ -131,12 +130,8 @@ def download(
     of = batch or cohort
     audit_change(EXPORT, of, new={"sheet": "students", "students": len(rows)})
     if format == CSV:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, [column.name for column in columns], lineterminator="\r\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        # By the mark spreadsheet programs see that it is UTF-8.
-        return f"{name} students.csv", text.getvalue().encode("utf-8-sig")
+        names = [column.name for column in columns]
+        return f"{name} students.csv", write_csv([names, *([row[name] for name in names] for row in rows)])
     stored = {str(row[ID]): {name: row[name] for name in (*_NAMED, CLASS)} for row in rows}
     downloaded, hidden = download_details(now(), settings.time_zone, stored)
     details = [("School", current_school().name), ("Class", name), downloaded]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from io import BytesIO
+import csv
+from io import BytesIO, StringIO
 from uuid import uuid4
 
 import pytest
@@ -96,6 +97,23 @@ def test_the_list_is_read_as_csv_too_and_is_on_record(listed):
     (entry,) = listed.api.ok(listed.api.get(f"/audit?entity=export&id={listed.batch}"))["data"]
     assert entry["new"] == {"sheet": "students", "students": 2}
     assert counts(listed.send(answer.data, name="students.csv")) == (2, 0, 0, 2, 0)
+
+
+def test_no_text_of_the_list_as_csv_becomes_a_formula(listed):
+    student = f"/students/{listed.students['U/1']}"
+    guardian = {"full_name": "@SUM(A1)", "relationship": "'=1", "phone_number": "+2348031234567"}
+    changes = {"first_name": '=HYPERLINK("//x")', "last_name": "-Abara", "guardian": guardian}
+    stored = listed.api.ok(listed.api.patch(student, changes))
+
+    content = listed.get(batch=listed.batch, format="csv").data
+
+    rows = list(csv.reader(StringIO(content.decode("utf-8-sig"))))
+    assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
+    assert counts(listed.send(content, name="students.csv")) == (2, 0, 0, 2, 0)
+    assert listed.student("U/1") == stored
+    changed = content.replace(b"-Abara", b"+Abara")
+    assert counts(listed.send(changed, name="students.csv", force="true")) == (2, 0, 1, 1, 0)
+    assert listed.student("U/1")["last_name"] == "+Abara"
 
 
 @pytest.mark.parametrize(
