@@ -134,6 +134,7 @@ _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
 _MINUTE = re.compile(r"\b\d{4}-\d\d-\d\d at \d\d:\d\d\b")
+_PUBLISHED = re.compile(r"\bPublished \d{1,2} [A-Z][a-z]{2,8} \d{4}\b")
 _TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
 _FINGERPRINT = re.compile(r"\b[0-9a-f]{64}\b")
 _CODE = re.compile(r"(?<![\w-])[0-9A-Z]{4}(?:-[0-9A-Z]{4}){2}(?![\w-])")  # of an invitation
@@ -298,6 +299,7 @@ class Page:
         text = _CODE.sub("K7QM-4TZ9-XDR2", text)
         text = _MOMENT.sub("2025-09-01T08:30:00", text)
         text = _MINUTE.sub("2025-09-01 at 09:30", text)
+        text = _PUBLISHED.sub("Published 1 September 2025", text)
         text = _FINGERPRINT.sub(FINGERPRINT, text)
         return _REQUEST.sub(REQUEST_ID, text)
 

@@ -538,7 +538,7 @@ def _staff(page: Recorder) -> None:
 
 def _teachers_of_subjects(page: Recorder, employee: str) -> None:
     send = page.quietly
-    taught = send("GET", "/cohort-subjects?pageNumber=0&pageSize=50")["data"][0]["id"]
+    taught = send("GET", "/cohort-subjects?session=2026/2027&pageNumber=0&pageSize=50")["data"][0]["id"]
     row = {"cohort_subject": taught, "employee": employee, "starts_on": "2025-09-15"}
     (made,) = send("PUT", "/subject-teachers", {"assignments": [row]})
     send("GET", f"/subject-teachers?employee={employee}")
