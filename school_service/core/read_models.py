@@ -379,11 +379,6 @@ class ReadModel(Generic[Filters]):
                 self._templates[given] = template
         return BoundQuery(template, values)
 
-    @property
-    def serves_own(self) -> bool:
-        """Whether it can be sent for a caller with the permission OWN."""
-        return self._reaches or self._judged
-
     def _make(self, given: frozenset[str], reach: Reach | None = None) -> QueryTemplate:
         if self._types is None:
             self._types = {name: _column_type(hint) for name, hint in get_type_hints(self.query).items()}

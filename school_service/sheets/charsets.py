@@ -24,9 +24,9 @@ def _bytes_of(charset: str) -> dict[str, int]:
 _WINDOWS, _MAC = _bytes_of("cp1252"), _bytes_of("mac_roman")
 
 
-def _looks(first: str, most: int = 0xBF, without: str = "") -> str:
+def _looks(first: str, without: str = "") -> str:
     """Write an expression for a byte that begins a letter in UTF-8, and the next one, as Windows-1252 shows them."""
-    following = "".join(letter for letter, byte in _WINDOWS.items() if byte <= most and letter not in without)
+    following = "".join(letter for letter, byte in _WINDOWS.items() if byte <= 0xBF and letter not in without)
     return f"[{first}][{re.escape(following)}]"
 
 

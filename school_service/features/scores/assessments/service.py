@@ -213,11 +213,9 @@ def check_assessment_filter(*, cohort: UUID, subject: UUID, term: str) -> None:
     check_term(term, of_cohort.session_id)
 
 
-def find_assessment(
-    assessment_id: UUID, *, for_update: bool = False, for_share: bool = False
-) -> Assessment | None:
-    """Find an assessment, unless it is deleted; `for_update` and `for_share` as in `get`."""
-    assessment = find(Assessment, assessment_id, for_update=for_update, for_share=for_share)
+def find_assessment(assessment_id: UUID, *, for_update: bool = False) -> Assessment | None:
+    """Find an assessment, unless it is deleted; `for_update` as in `get`."""
+    assessment = find(Assessment, assessment_id, for_update=for_update)
     return None if assessment is None or assessment.deleted_at is not None else assessment
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, exists, select
+from sqlalchemy import exists, select
 
 from school_service.core.database import db
 from school_service.core.errors import Duplicate, InUse, Invalid
@@ -88,25 +88,8 @@ def delete_grade_configuration(*, grade_configuration_id: UUID) -> UUID:
     return remove(band)
 
 
-def grade_of(percentage: Decimal) -> GradeConfiguration | None:
-    """Find the band of a percentage: the one with the highest lower threshold not above it.
-
-    So nothing falls between two bands: 69.5 is in the band from 65 to 69. None below the lowest band.
-    """
-    band: GradeConfiguration | None = db.session.scalar(_grade(percentage))
-    return band
-
-
-def _grade(percentage: Any) -> Select[Any]:
-    return (
-        select(GradeConfiguration)
-        .where(GradeConfiguration.lower_threshold <= percentage)
-        .order_by(GradeConfiguration.lower_threshold.desc())
-        .limit(1)
-    )
-
-
 def _grades_a_score(band: GradeConfiguration) -> bool:
+    """Tell whether a band has the highest lower threshold that is not above a score: 69.5 is in that from 65 to 69."""
     # A school has many scores and few percentages: each is graded once.
     scored = (
         select((GradebookEntry.score * 100 / Assessment.total_points).label("percentage"))
@@ -116,7 +99,13 @@ def _grades_a_score(band: GradeConfiguration) -> bool:
         .distinct()
         .subquery("scored")
     )
-    grade = _grade(scored.c.percentage).with_only_columns(GradeConfiguration.id).scalar_subquery()
+    grade = (
+        select(GradeConfiguration.id)
+        .where(GradeConfiguration.lower_threshold <= scored.c.percentage)
+        .order_by(GradeConfiguration.lower_threshold.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
     return bool(db.session.scalar(select(exists().select_from(scored).where(grade == band.id))))
 
 

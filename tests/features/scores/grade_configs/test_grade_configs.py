@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from school_service.core.statements import insert_row
-from school_service.features.scores.grade_configs.service import grade_of
 from school_service.features.scores.models import GradeConfiguration
 from school_service.web.error_responses import handle
 from school_service.web.transactions import in_transaction
@@ -27,26 +26,6 @@ WAEC = [
     ("D7", 45, 49, "Pass"),
     ("E8", 40, 44, "Pass"),
     ("F9", 0, 39, "Fail"),
-]
-# A percentage and its grade: whole ones, those between two bands, and the ends.
-GRADES = [
-    ("100", "A1"),
-    ("75", "A1"),
-    ("74.99", "B2"),
-    ("74.999999999", "B2"),
-    ("74.5", "B2"),
-    ("74", "B2"),
-    ("70", "B2"),
-    ("69.5", "B3"),
-    ("69.99", "B3"),
-    ("65", "B3"),
-    ("50", "C6"),
-    ("49.99", "D7"),
-    ("40", "E8"),
-    ("39.99", "F9"),
-    ("39", "F9"),
-    ("0.01", "F9"),
-    ("0", "F9"),
 ]
 
 
@@ -314,23 +293,6 @@ def test_a_band_in_use_can_be_changed(api, make):
     api.ok(api.patch(f"/grade-configs/{band(api, 'B2')['id']}", {"letter_grade": "B"}))
 
     assert band(api, "B")["lower_threshold"] == 70
-
-
-# Grades
-
-
-@pytest.mark.parametrize(("percentage", "letter"), GRADES)
-def test_every_percentage_has_its_grade(api, percentage, letter):
-    with api.app.app_context(), in_transaction(SchoolBinding(api.school, read_only=True)):
-        assert grade_of(Decimal(percentage)).letter_grade == letter
-
-
-def test_below_the_lowest_band_there_is_no_grade(api, make):
-    make.without_grade_bands().grade_band(40, 100, letter_grade="P")
-
-    with in_transaction(SchoolBinding(api.school, read_only=True)):
-        assert grade_of(Decimal("39.99")) is None
-        assert grade_of(Decimal(40)).letter_grade == "P"
 
 
 # Delete
