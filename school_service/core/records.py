@@ -146,12 +146,12 @@ def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Rec
     return {record.id: record for record in records}
 
 
-def lock_in_order(model: type[Any], chosen: Any, *, shared: bool = False) -> Select[Any]:
-    """Select rows by a query of their ids, to lock them in order of id, so that two transactions never deadlock.
+def lock_in_order(model: type[Any], *conditions: Any, shared: bool = False) -> Select[Any]:
+    """Select the rows of a table that meet conditions, to lock them in order of id: two transactions never deadlock.
 
     They are locked FOR NO KEY UPDATE; `shared`, FOR SHARE.
     """
-    rows = select(model.id).where(model.id.in_(chosen)).order_by(model.id)
+    rows = select(model.id).where(*conditions).order_by(model.id)
     return rows.with_for_update(read=shared, key_share=not shared)
 
 
@@ -236,7 +236,7 @@ def is_one_of(expression: Any, texts: Iterable[str]) -> ColumnElement[bool]:
     """Compare an expression with many texts, sent as one array: as single parameters they take longer."""
     escaped = (each.replace("\\", "\\\\").replace('"', '\\"') for each in texts)
     listed = ",".join(f'"{each}"' for each in escaped)
-    compared: ColumnElement[bool] = expression == any_(cast(literal(f"{{{listed}}}", Text), ARRAY(Text)))
+    compared: ColumnElement[bool] = expression == one_of(literal(f"{{{listed}}}", Text), Text)
     return compared
 
 

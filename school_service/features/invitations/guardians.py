@@ -11,7 +11,7 @@ from school_service.auth.principal import Principal
 from school_service.core.errors import Invalid
 from school_service.core.narrowing import judged_before
 from school_service.core.read_models import Query, array_of, fetch_document, read_model
-from school_service.core.records import array_text, unknown_reference, unnest_rows
+from school_service.core.records import array_text, lock_in_order, unknown_reference, unnest_rows
 from school_service.core.statements import NewRows, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.invitations.service import MOST_AT_ONCE, invite
@@ -100,9 +100,7 @@ def _of_class(batch_id: Any) -> Any:
 @statement
 def _lock(batch_id: UUID) -> Any:
     """Lock the guardians of a class without an account FOR NO KEY UPDATE, in the order of their ids."""
-    return (
-        select(Guardian.id).where(_of_class(batch_id)).order_by(Guardian.id).with_for_update(key_share=True)
-    )
+    return lock_in_order(Guardian, _of_class(batch_id))
 
 
 @read_model

@@ -7,14 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     JSON,
     DateTime,
     Select,
     String,
     Text,
     Uuid,
-    any_,
     bindparam,
     case,
     cast,
@@ -30,6 +28,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import lock_in_order, one_of
 from school_service.core.statements import statement
 from school_service.core.texts import SURNAME_FIRST
 from school_service.features.people.models import (
@@ -107,20 +106,13 @@ def invitations(batch: UUID | None = None, user: UUID | None = None) -> Query:
 @statement
 def lock_users(user_ids: list[UUID]) -> Any:
     """Lock accounts, in the order of their ids."""
-    return (
-        select(User.id).where(User.id == any_(user_ids)).order_by(User.id).with_for_update(key_share=True)  # type: ignore[arg-type]
-    )
+    return lock_in_order(User, User.id == one_of(user_ids))
 
 
 @statement
 def lock_students(batch_id: UUID) -> Any:
     """Lock the accounts of the students now in a batch, in the order of their ids."""
-    return (
-        select(User.id)
-        .where(User.id.in_(_in_batch(batch_id)))
-        .order_by(User.id)
-        .with_for_update(key_share=True)
-    )
+    return lock_in_order(User, User.id.in_(_in_batch(batch_id)))
 
 
 @read_model
@@ -269,20 +261,20 @@ def found_by_code(hashes: list[str]) -> Query:
         Invitation.code_hash,
     )
     return query.join(User, User.id == Invitation.user_id).where(
-        *_is_open(Invitation.code_hash == any_(cast(hashes, ARRAY(Text))))
+        *_is_open(Invitation.code_hash == one_of(hashes, Text))
     )
 
 
 @statement
 def lock_by_code(hashes: list[str]) -> Any:
     """Lock the account of the open invitation with one of these hashes of its code."""
-    return _lock(Invitation.code_hash == any_(cast(hashes, ARRAY(Text))))
+    return _lock(Invitation.code_hash == one_of(hashes, Text))
 
 
 @statement
 def use_by_code(hashes: list[str]) -> Any:
     """Delete the open invitation with one of these hashes of its code; answers its id and its account's."""
-    return _use(Invitation.code_hash == any_(cast(hashes, ARRAY(Text))))
+    return _use(Invitation.code_hash == one_of(hashes, Text))
 
 
 @statement
@@ -305,7 +297,7 @@ def _is_open(condition: Any) -> tuple[Any, ...]:
 
 def _lock(condition: Any) -> Any:
     accounts = select(Invitation.user_id).where(*_is_open(condition))
-    return select(User.id).where(User.id.in_(accounts)).order_by(User.id).with_for_update(key_share=True)
+    return lock_in_order(User, User.id.in_(accounts))
 
 
 def _use(condition: Any, *others: Any) -> Any:

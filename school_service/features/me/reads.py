@@ -11,7 +11,6 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Text,
-    any_,
     bindparam,
     case,
     cast,
@@ -27,6 +26,7 @@ from school_service.auth.principal import Principal
 from school_service.core.database import context_globals
 from school_service.core.reach import SCHOOL_REACH, Reach
 from school_service.core.read_models import Query, as_json, read_model, school_value
+from school_service.core.records import one_of
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.classes.subject_teachers.reads import subject_teachers
 from school_service.features.people.guardians.reads import guardians
@@ -137,7 +137,7 @@ def _permissions(ceiling: list[str] | None) -> Query:
         .subquery("held")
     )
     left = select(held).order_by(held.c.permission)
-    return left if ceiling is None else left.where(held.c.permission == any_(cast(ceiling, ARRAY(Text))))
+    return left if ceiling is None else left.where(held.c.permission == one_of(ceiling, Text))
 
 
 def _classes(reach: Reach) -> Query:

@@ -15,7 +15,7 @@ from school_service.core.errors import Conflict, InUse
 from school_service.core.facts import emptied
 from school_service.core.idempotency import erase_answers
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import get, not_found, once_locked, unnest_rows
+from school_service.core.records import get, lock_in_order, not_found, once_locked, unnest_rows
 from school_service.core.statements import Executable, execute, statement
 from school_service.features.attendance.registers.erasure import locking as locking_registers
 from school_service.features.attendance.registers.erasure import without_name, without_words
@@ -246,7 +246,7 @@ def _erase_signatory(user: User) -> None:
         }
         theirs = or_(*done.values())
         concerned = theirs if model is not Publication else or_(theirs, _has_submitter(actor))
-        locking = select(model.id).where(concerned).order_by(model.id).with_for_update(key_share=True)
+        locking = lock_in_order(model, concerned)
         db.session.execute(
             update(model).where(theirs, once_locked(locking)).values(values),
             execution_options={"synchronize_session": False},
@@ -306,12 +306,8 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
     registers = locking_registers(account, record_id if model is Student else None)
     person = select(model.id).where(is_one, once_locked(registers)).with_for_update(key_share=True)
     theirs = select(StudentGuardian.guardian_id).where(StudentGuardian.student_id == record_id)
-    guardians = (
-        select(Guardian.id)
-        .where(or_(Guardian.user_id == account, Guardian.id.in_(theirs)), once_locked(person))
-        .order_by(Guardian.id)
-        .with_for_update(key_share=True)
-    )
+    concerned = or_(Guardian.user_id == account, Guardian.id.in_(theirs))
+    guardians = lock_in_order(Guardian, concerned, once_locked(person))
     row = db.session.execute(
         select(model, User)
         .join(User, User.id == model.user_id)

@@ -24,7 +24,6 @@ from sqlalchemy import (
     FromClause,
     Select,
     Uuid,
-    any_,
     bindparam,
     cast,
     column,
@@ -41,6 +40,7 @@ from sqlalchemy.dialects.postgresql import array
 
 from school_service.core.database import Model
 from school_service.core.reach import Reach, scope_of
+from school_service.core.records import one_of
 from tenants.clock import now
 
 Condition = ColumnElement[bool]
@@ -78,7 +78,7 @@ def _is_one_of(value: Any, array: Any) -> Condition:
 
     An array in place of a subselect: PostgreSQL plans it apart, and begins with it if the value has an index.
     """
-    condition: Condition = value == any_(cast(array, ARRAY(Uuid)))
+    condition: Condition = value == one_of(array)
     return condition
 
 

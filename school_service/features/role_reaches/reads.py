@@ -9,7 +9,7 @@ from sqlalchemy import Text, and_, cast, exists, func, literal, literal_column, 
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import one_of
+from school_service.core.records import lock_in_order, one_of
 from school_service.features.classes.models import CohortSubject, SubjectTeacher
 from school_service.features.people.models import (
     GUARDIANS,
@@ -33,8 +33,7 @@ from school_service.features.school.models import AcademicSession, Batch, Classr
 @read_model
 def lock_roles(role_ids: list[UUID]) -> Query:
     """Lock roles FOR NO KEY UPDATE, in order of id."""
-    roles = select(Role.id).where(Role.id == one_of(role_ids))
-    return roles.order_by(Role.id).with_for_update(key_share=True)
+    return lock_in_order(Role, Role.id == one_of(role_ids))
 
 
 @read_model

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ARRAY, String, Text, any_, cast, insert, select, update
+from sqlalchemy import String, Text, cast, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_or_leave
 
 from school_service.auth.principal import Principal
 from school_service.core.permissions import Permission
-from school_service.core.records import unnest_rows
+from school_service.core.records import one_of, unnest_rows
 from school_service.core.statements import Executable, new_row, statement
 from school_service.features.audit.service import Change
 from school_service.features.people.gains.service import OF_THE_REQUEST, Means, gain_of_widened
@@ -149,9 +149,7 @@ def _switch(role_ids: list[str], reaches: list[str]) -> Any:
 def _fill(role_id: UUID, permissions: list[str]) -> Any:
     """Give a role permissions, by their names."""
     name = StoredPermission.access + ":" + StoredPermission.section
-    having = select(cast(role_id, Role.id.type), StoredPermission.id).where(
-        name == any_(cast(permissions, ARRAY(Text)))
-    )
+    having = select(cast(role_id, Role.id.type), StoredPermission.id).where(name == one_of(permissions, Text))
     return insert(RolePermission).from_select(["role_id", "permission_id"], having)
 
 

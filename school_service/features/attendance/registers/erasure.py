@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Select, Text, cast, or_, select, update
 
 from school_service.core.facts import emptied
+from school_service.core.records import lock_in_order
 from school_service.core.statements import Executable, statement
 from school_service.features.attendance.models import Mark, Register
 
@@ -25,7 +26,7 @@ def locking(account: Any, student_id: Any = None) -> Select[Any]:
     if student_id is not None:
         worded = select(Mark.register_id).where(Mark.student_id == student_id, _WORDED)
         concerned.append(Register.id.in_(worded))
-    return select(Register.id).where(or_(*concerned)).order_by(Register.id).with_for_update(key_share=True)
+    return lock_in_order(Register, or_(*concerned))
 
 
 def without_name(actor: str, name: str) -> tuple[Executable, ...]:

@@ -16,7 +16,6 @@ from uuid import UUID
 
 import orjson
 from sqlalchemy import (
-    ARRAY,
     Date,
     Integer,
     SmallInteger,
@@ -24,7 +23,6 @@ from sqlalchemy import (
     Time,
     Uuid,
     and_,
-    any_,
     cast,
     delete,
     exists,
@@ -42,7 +40,7 @@ from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Forbidden, Incomplete, Invalid, refuse_named
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import get_referenced, new_ids, unknown_reference, unnest_rows
+from school_service.core.records import get_referenced, new_ids, one_of, unknown_reference, unnest_rows
 from school_service.core.statements import Executable, execute, in_one_round_trip, statement
 from school_service.features.attendance import calendar
 from school_service.features.attendance.models import (
@@ -512,7 +510,7 @@ def _store_marks(
 
 
 def _of(register_id: Any, student_ids: Any) -> Any:
-    students = any_(cast(student_ids, ARRAY(Uuid(as_uuid=False))))
+    students = one_of(student_ids, Uuid(as_uuid=False))
     return and_(Mark.register_id == register_id, Mark.student_id == students)
 
 

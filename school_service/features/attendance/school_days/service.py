@@ -14,13 +14,11 @@ from uuid import UUID, uuid4
 
 import orjson
 from sqlalchemy import (
-    ARRAY,
     Date,
     Integer,
     String,
     Text,
     Uuid,
-    any_,
     case,
     cast,
     delete,
@@ -35,7 +33,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.errors import InUse, Invalid, names_in_words, refuse_named
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery, Query, read_model
-from school_service.core.records import unnest_rows
+from school_service.core.records import lock_in_order, one_of, unnest_rows
 from school_service.core.statements import Executable, execute, in_one_round_trip, statement
 from school_service.features.attendance import calendar
 from school_service.features.attendance.models import (
@@ -100,15 +98,14 @@ def _days(days: list[date]) -> Query:
 
 @statement
 def _lock_registers(days: list[date]) -> Any:
-    on_days = Register.date == any_(cast(days, ARRAY(Date)))
-    return select(Register.id).where(on_days).order_by(Register.id).with_for_update(key_share=True)
+    return lock_in_order(Register, Register.date == one_of(days, Date))
 
 
 @read_model
 def _stored(days: list[date]) -> Query:
     """Select the settings of days, and the exceptions and the day registers of some days: JSON arrays."""
     settings = calendar.settings().subquery("settings")
-    of_days = any_(cast(days, ARRAY(Date)))
+    of_days = one_of(days, Date)
     said = func.json_build_object(
         "id", SchoolDay.id, "date", SchoolDay.date, "part", SchoolDay.part, "status", SchoolDay.status,
         "name", SchoolDay.name,
@@ -226,7 +223,7 @@ def _values(key: Key, row: Mapping[str, Any]) -> dict[str, Any]:
 
 @statement
 def _delete(ids: list[str]) -> Any:
-    return delete(SchoolDay).where(SchoolDay.id == any_(cast(ids, ARRAY(Uuid(as_uuid=False)))))
+    return delete(SchoolDay).where(SchoolDay.id == one_of(ids, Uuid(as_uuid=False)))
 
 
 @statement

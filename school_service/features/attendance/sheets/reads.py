@@ -6,12 +6,12 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Date, String, Text, any_, cast, column, func, literal_column, or_, select, true
+from sqlalchemy import ARRAY, Date, String, Text, cast, column, func, literal_column, or_, select, true
 from sqlalchemy.dialects.postgresql import JSON, aggregate_order_by
 
 from school_service.core.narrowing import judged_before
 from school_service.core.read_models import Query
-from school_service.core.records import unnest_rows
+from school_service.core.records import one_of, unnest_rows
 from school_service.features.attendance import calendar
 from school_service.features.attendance.models import (
     DEFAULT_CODES,
@@ -43,7 +43,7 @@ def week(batch_id: UUID, days: list[date]) -> Query:
     `times` is a JSON array of `{date, part}`, of open parts and those with a register; `students`, by name, has the
     `codes` of each by date and part, written `2025-10-06 MORNING`; `codes` are the school's, in their order.
     """
-    kept = _day_registers(batch_id, Register.date == any_(cast(days, ARRAY(Date)))).cte("kept")
+    kept = _day_registers(batch_id, Register.date == one_of(days, Date)).cte("kept")
     settings = calendar.settings().cte("settings")
     given = unnest_rows("given", None, day=(Date, days))
     each = (
@@ -86,7 +86,7 @@ def class_list(batch_id: UUID, days: list[date] | None = None) -> Query:
     given: Any = select(scopes.today().label("day")).subquery("given")
     if days is not None:
         given = unnest_rows("given", None, day=(Date, days))
-    on_days = [] if days is None else [Register.date == any_(cast(days, ARRAY(Date)))]
+    on_days = [] if days is None else [Register.date == one_of(days, Date)]
     kept = _day_registers(batch_id, *on_days).cte("kept")
     settings = calendar.settings().cte("settings")
     return (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, Uuid, and_, any_, cast, func, select
+from sqlalchemy import Text, and_, cast, func, select
 
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import lock_in_order, one_of
 from school_service.features.people.models import Student
 from school_service.features.people.students.leaving import last_day
 from school_service.features.school.models import CURRENT, AcademicSession, Batch, Cohort, Enrollment
@@ -22,21 +23,14 @@ def lock_cohort(cohort_id: UUID) -> Query:
 @read_model
 def lock_cohorts_of(student_ids: list[UUID]) -> Query:
     """Lock the present cohorts of students FOR SHARE, in order of id: their subjects change with these alone."""
-    theirs = select(Enrollment.cohort_id).where(
-        Enrollment.student_id == any_(cast(student_ids, ARRAY(Uuid))), CURRENT
-    )
-    return select(Cohort.id).where(Cohort.id.in_(theirs)).order_by(Cohort.id).with_for_update(read=True)
+    theirs = select(Enrollment.cohort_id).where(Enrollment.student_id == one_of(student_ids), CURRENT)
+    return lock_in_order(Cohort, Cohort.id.in_(theirs), shared=True)
 
 
 @read_model
 def lock_students(student_ids: list[UUID]) -> Query:
     """Lock students FOR NO KEY UPDATE, in order of id: two transactions never deadlock."""
-    return (
-        select(Student.id)
-        .where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
-        .order_by(Student.id)
-        .with_for_update(key_share=True)
-    )
+    return lock_in_order(Student, Student.id == one_of(student_ids))
 
 
 @read_model
@@ -60,7 +54,7 @@ def enrolling(cohort_id: UUID, batch_id: UUID, student_ids: list[UUID]) -> Query
         )
         .select_from(Student)
         .outerjoin(Enrollment, in_session)
-        .where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+        .where(Student.id == one_of(student_ids))
         .correlate(Cohort)
     )  # fmt: skip
     of_cohort = select(Batch.cohort_id == Cohort.id).where(Batch.id == batch_id)

@@ -14,12 +14,20 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import ARRAY, Date, Uuid, any_, cast, delete, func, insert, null, select, update
+from sqlalchemy import Date, Uuid, delete, func, insert, null, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Duplicate, Invalid, Unknown, names_in_words, refuse_named
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import get, lock_rows, not_found, unknown_reference, unnest_rows
+from school_service.core.records import (
+    get,
+    lock_in_order,
+    lock_rows,
+    not_found,
+    one_of,
+    unknown_reference,
+    unnest_rows,
+)
 from school_service.core.statements import execute, statement
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.cohort_subjects.service import (
@@ -187,9 +195,7 @@ def _first_day(day: date | None) -> dict[str, Any]:
 
 def lock_cohorts(*, cohort_ids: Collection[UUID]) -> None:
     """Lock the rows of cohorts FOR SHARE, in order of id."""
-    db.session.execute(
-        select(Cohort.id).where(Cohort.id.in_(cohort_ids)).order_by(Cohort.id).with_for_update(read=True)
-    )
+    db.session.execute(lock_in_order(Cohort, Cohort.id.in_(cohort_ids), shared=True))
 
 
 def start_enrollments(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery, ...]:
@@ -368,13 +374,13 @@ def _end(enrollment_ids: list[UUID], days: list[date | None], moment: datetime) 
 
 @statement
 def _reopen(enrollment_ids: list[UUID]) -> Any:
-    ended = Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid)))
+    ended = Enrollment.id == one_of(enrollment_ids)
     return update(Enrollment).where(ended).values(ended_at=null(), ended_on=null())
 
 
 @statement
 def _delete(enrollment_ids: list[UUID]) -> Any:
-    return delete(Enrollment).where(Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid))))
+    return delete(Enrollment).where(Enrollment.id == one_of(enrollment_ids))
 
 
 def _leave(*conditions: Any, ended_on: date | None) -> dict[UUID, date | None]:

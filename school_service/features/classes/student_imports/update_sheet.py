@@ -8,14 +8,14 @@ from types import SimpleNamespace
 from typing import IO, Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Date, Uuid, any_, cast, func, null, or_, select, update
+from sqlalchemy import Date, Uuid, func, null, or_, select, update
 
 from school_service.auth.principal import CANONICAL_UUID, Principal
 from school_service.core.database import current_school, db
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.facts import fact_of, headed
 from school_service.core.narrowing import caller_has_own, everybodys, judged_before, within
-from school_service.core.records import get, get_referenced, is_one_of, unnest_rows
+from school_service.core.records import get, get_referenced, is_one_of, lock_in_order, one_of, unnest_rows
 from school_service.core.statements import execute
 from school_service.core.texts import SURNAME_FIRST
 from school_service.features.audit.service import EXPORT, Change, audit_change, audit_changes
@@ -257,7 +257,7 @@ class _Update(SheetUpload[Changes]):
         ids = [student_id for row in self.content.rows if (student_id := _id(row))]
         numbers = [_number(row) for row in self.content.rows if not _id(row)]
         meant = or_(_is_among(Student.id, ids), is_one_of(Student.admission_number, numbers))
-        locking = select(Student.id).where(meant).order_by(Student.id).with_for_update(key_share=True)
+        locking = lock_in_order(Student, meant)
         ids_of_students = db.session.scalars(locking).all()
         locked = [str(student_id) for student_id in ids_of_students]
         # The guardians between the student and the account, as all do who lock them.
@@ -455,7 +455,7 @@ class _Update(SheetUpload[Changes]):
 
 
 def _is_among(column: Any, ids: Iterable[object]) -> Any:
-    return column == any_(cast([str(record_id) for record_id in ids], ARRAY(Uuid(as_uuid=False))))
+    return column == one_of([str(record_id) for record_id in ids], Uuid(as_uuid=False))
 
 
 def _id(row: Row) -> str | None:

@@ -8,13 +8,13 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import Uuid, any_, cast, delete, select
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy import Uuid, cast, delete, select
+from sqlalchemy.dialects.postgresql import insert
 
 from school_service.auth.principal import Principal
 from school_service.core.errors import InUse, Invalid
 from school_service.core.permissions import Permission
-from school_service.core.records import singular, unknown_reference
+from school_service.core.records import one_of, singular, unknown_reference
 from school_service.core.statements import Executable, execute, statement
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.models import SubjectTeacher
@@ -129,7 +129,7 @@ def _looking_after(
 
 @statement
 def _remove(ids: list[UUID]) -> Any:
-    return delete(SubjectTeacher).where(SubjectTeacher.id == any_(cast(ids, ARRAY(Uuid))))
+    return delete(SubjectTeacher).where(SubjectTeacher.id == one_of(ids))
 
 
 @statement
@@ -137,7 +137,7 @@ def _look_after(batch_ids: list[UUID], employee_id: UUID, heir_id: UUID) -> Any:
     """Make the heir a form teacher of batches, in the place of another: the one shown is the last one made."""
     rows: Any = (FormTeacher.batch_id, cast(heir_id, Uuid), FormTeacher.created_at)
     of_leaver = select(*rows).where(
-        FormTeacher.employee_id == employee_id, FormTeacher.batch_id == any_(cast(batch_ids, ARRAY(Uuid)))
+        FormTeacher.employee_id == employee_id, FormTeacher.batch_id == one_of(batch_ids)
     )
     return insert(FormTeacher).from_select(["batch_id", "employee_id", "created_at"], of_leaver)
 

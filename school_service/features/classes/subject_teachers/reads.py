@@ -25,7 +25,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
-from school_service.core.records import one_of, unnest_rows
+from school_service.core.records import lock_in_order, one_of, unnest_rows
 from school_service.features.classes.models import UNCOPIED, CohortSubject, SubjectTeacher
 from school_service.features.people.employees.reads import TITLED_NAME
 from school_service.features.people.models import NOT_DELETED, Employee, FormTeacher, User
@@ -164,12 +164,7 @@ def lock_batches_of_session(session_id: UUID) -> Query:
 @read_model
 def lock_subjects(cohort_subjects: list[UUID]) -> Query:
     """Lock cohort subjects FOR SHARE, in order of id."""
-    return (
-        select(CohortSubject.id)
-        .where(CohortSubject.id == one_of(cohort_subjects))
-        .order_by(CohortSubject.id)
-        .with_for_update(read=True)
-    )
+    return lock_in_order(CohortSubject, CohortSubject.id == one_of(cohort_subjects), shared=True)
 
 
 @read_model
@@ -187,12 +182,7 @@ def lock_subjects_of_session(session_id: UUID) -> Query:
 @read_model
 def lock_employees(employees: list[UUID]) -> Query:
     """Lock employees FOR SHARE, in order of id."""
-    return (
-        select(Employee.id)
-        .where(Employee.id == one_of(employees))
-        .order_by(Employee.id)
-        .with_for_update(read=True)
-    )
+    return lock_in_order(Employee, Employee.id == one_of(employees), shared=True)
 
 
 @read_model
@@ -203,9 +193,7 @@ def lock_employees_of_session(session_id: UUID) -> Query:
         .join(Cohort, Cohort.id == SubjectTeacher.cohort_id)
         .where(Cohort.session_id == session_id)
     )
-    return (
-        select(Employee.id).where(Employee.id.in_(teaching)).order_by(Employee.id).with_for_update(read=True)
-    )
+    return lock_in_order(Employee, Employee.id.in_(teaching), shared=True)
 
 
 @read_model
@@ -330,12 +318,7 @@ def copying(from_session: UUID, to_session: UUID) -> Query:
 def lock_subjects_of(employee_id: UUID) -> Query:
     """Lock the cohort subjects taught by an employee FOR SHARE, in order of id."""
     taught = select(SubjectTeacher.cohort_subject_id).where(SubjectTeacher.employee_id == employee_id)
-    return (
-        select(CohortSubject.id)
-        .where(CohortSubject.id.in_(taught))
-        .order_by(CohortSubject.id)
-        .with_for_update(read=True)
-    )
+    return lock_in_order(CohortSubject, CohortSubject.id.in_(taught), shared=True)
 
 
 @read_model
@@ -354,12 +337,7 @@ def lock_batches_of(employee_id: UUID) -> Query:
 @read_model
 def lock_leaver(employee_id: UUID, heir_id: UUID | None = None) -> Query:
     """Lock an employee who leaves, and the heir, FOR NO KEY UPDATE, in order of id: neither gets another subject."""
-    return (
-        select(Employee.id)
-        .where(or_(Employee.id == employee_id, Employee.id == heir_id))
-        .order_by(Employee.id)
-        .with_for_update(key_share=True)
-    )
+    return lock_in_order(Employee, or_(Employee.id == employee_id, Employee.id == heir_id))
 
 
 @read_model

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, case, cast, exists, func, literal_column, select
+from sqlalchemy import ARRAY, Text, Uuid, bindparam, case, cast, exists, func, literal_column, select
 from sqlalchemy.orm import aliased
 
 from school_service.core.permissions import Permission
 from school_service.core.read_models import CompiledStatement, Query, array_of, json_object
+from school_service.core.records import one_of
 from school_service.features.attendance.codes.service import attendance_codes
 from school_service.features.attendance.models import Mark, Register, SchoolDay
 from school_service.features.attendance.settings.service import attendance_settings
@@ -126,7 +127,7 @@ class Resource:
         ids = bindparam("ids", type_=ARRAY(Text), required=True)
         lines = func.string_agg(self._line.op("||")(literal_column("chr(10)")), literal_column("''"))
         text = func.coalesce(lines, literal_column("''")).label("body")
-        return CompiledStatement(select(text).where(self.rows.c[KEY] == any_(cast(ids, ARRAY(kind)))))
+        return CompiledStatement(select(text).where(self.rows.c[KEY] == one_of(ids, kind)))
 
     @cached_property
     def there(self) -> CompiledStatement:

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import ARRAY, SmallInteger, Text, Uuid, any_, cast, delete, null, select, update
+from sqlalchemy import SmallInteger, Text, Uuid, cast, delete, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.counters import TRAITS, next_numbers
@@ -22,7 +22,7 @@ from school_service.core.deletion import Deletion
 from school_service.core.errors import Duplicate, Invalid
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import change, get, get_referenced, unnest_rows
+from school_service.core.records import change, get, get_referenced, one_of, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
 from school_service.features.observations.metrics import reads
@@ -300,7 +300,7 @@ def _update(
         "sheet": null() if sheet is None else sheet,
         "updated_at": moment,
     }
-    return update(Metric).where(Metric.id == any_(cast(ids, ARRAY(Uuid)))).values(values)
+    return update(Metric).where(Metric.id == one_of(ids)).values(values)
 
 
 @statement
@@ -324,4 +324,4 @@ def _clear(metric_ids: list[UUID], definition_ids: list[UUID]) -> Any:
 
 @statement
 def _remove(ids: list[UUID]) -> Any:
-    return delete(Metric).where(Metric.id == any_(cast(ids, ARRAY(Uuid))))
+    return delete(Metric).where(Metric.id == one_of(ids))

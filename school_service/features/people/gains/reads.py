@@ -39,7 +39,7 @@ from school_service.core.columns import Enumeration
 from school_service.core.narrowing import judged_before
 from school_service.core.permissions import Permission
 from school_service.core.read_models import Query, json_object
-from school_service.core.records import one_of
+from school_service.core.records import lock_in_order, one_of
 from school_service.core.statements import statement
 from school_service.features.people.models import (
     BY_ADMINISTRATOR,
@@ -69,17 +69,15 @@ _NONE: Any = literal_column("'[]'::json")
 @statement
 def lock_accounts(user_ids: list[UUID]) -> Any:
     """Lock accounts FOR NO KEY UPDATE, in the order of their ids: nobody invites, links or gives a password now."""
-    return _locking(User.id == one_of(user_ids))
+    return lock_in_order(User, User.id == one_of(user_ids))
 
 
 @statement
 def lock_bearers(role_ids: list[UUID]) -> Any:
     """Lock the accounts with one of these roles FOR NO KEY UPDATE, in the order of their ids."""
-    return _locking(User.id.in_(select(UserRole.user_id).where(UserRole.role_id == one_of(role_ids))))
-
-
-def _locking(condition: Any) -> Any:
-    return select(User.id).where(condition).order_by(User.id).with_for_update(key_share=True)
+    return lock_in_order(
+        User, User.id.in_(select(UserRole.user_id).where(UserRole.role_id == one_of(role_ids)))
+    )
 
 
 @statement

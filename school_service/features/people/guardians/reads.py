@@ -7,14 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     JSON,
     CompoundSelect,
     Integer,
     Select,
     Text,
     Uuid,
-    any_,
     cast,
     column,
     func,
@@ -32,7 +30,7 @@ from school_service.core.counters import STUDENTS, Counter
 from school_service.core.facts import shown
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
-from school_service.core.records import one_of
+from school_service.core.records import lock_in_order, one_of
 from school_service.core.search import folded, matches, may_match
 from school_service.features.people.gains.service import NOTHING
 from school_service.features.people.models import (
@@ -270,12 +268,7 @@ def lock(
     """Lock guardians FOR NO KEY UPDATE, by id: students', this one, and possible matches of persons given (JSON)."""
     of_students = _of_students(student_id, student_ids)
     meant = _guardian_ids(of_students, guardian_id, None if given is None else _named_persons(given))
-    return (
-        select(Guardian.id)
-        .where(Guardian.id.in_(meant))
-        .order_by(Guardian.id)
-        .with_for_update(key_share=True)
-    )
+    return lock_in_order(Guardian, Guardian.id.in_(meant))
 
 
 @read_model
@@ -382,33 +375,23 @@ def students_seen(student_ids: list[UUID], full_name: str) -> Query:
         select(func.json_object_agg(cast(Student.id, Text), document).label("students"))
         .select_from(Student)
         .join(User, User.id == Student.user_id)
-        .where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+        .where(Student.id == one_of(student_ids))
     )
 
 
 @read_model
 def lock_students(student_ids: list[UUID]) -> Query:
     """Lock students FOR NO KEY UPDATE, by id."""
-    return (
-        select(Student.id)
-        .where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
-        .order_by(Student.id)
-        .with_for_update(key_share=True)
-    )
+    return lock_in_order(Student, Student.id == one_of(student_ids))
 
 
 @read_model
 def lock_primaries(student_ids: list[UUID]) -> Query:
     """Lock the primary guardians of students FOR NO KEY UPDATE, by id: they cease to be primary; none is deleted."""
     primaries = select(StudentGuardian.guardian_id).where(
-        StudentGuardian.student_id == any_(cast(student_ids, ARRAY(Uuid))), StudentGuardian.is_primary
+        StudentGuardian.student_id == one_of(student_ids), StudentGuardian.is_primary
     )
-    return (
-        select(Guardian.id)
-        .where(Guardian.id.in_(primaries))
-        .order_by(Guardian.id)
-        .with_for_update(key_share=True)
-    )
+    return lock_in_order(Guardian, Guardian.id.in_(primaries))
 
 
 @read_model

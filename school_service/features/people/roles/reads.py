@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import exists, func, literal_column, select
 
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import lock_in_order
 from school_service.features.audit.models import AuditEntry
 from school_service.features.people.models import (
     ADMINISTRATOR,
@@ -65,7 +66,7 @@ def names_of_permissions() -> Any:
 @read_model
 def lock_administrator() -> Query:
     """Lock the role Administrator FOR NO KEY UPDATE, if there is one; answers its id."""
-    return select(Role.id).where(Role.name == ADMINISTRATOR).order_by(Role.id).with_for_update(key_share=True)
+    return lock_in_order(Role, Role.name == ADMINISTRATOR)
 
 
 @read_model

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, any_, cast, select
+from sqlalchemy import select
 
 from school_service.core.database import db
 from school_service.core.errors import Unknown
 from school_service.core.narrowing import caller_has_own, within
+from school_service.core.records import one_of
 from school_service.features.people.models import GRADUATED, WITHDRAWN, Student, User
 from school_service.features.reach import scopes
 
@@ -71,7 +72,7 @@ def students_where(condition: Any) -> dict[UUID, Named]:
 def named_students(ids: Iterable[UUID]) -> dict[UUID, Named]:
     """Find students in the caller's reach by their ids."""
     wanted = [*ids]
-    return students_where(Student.id == any_(cast(wanted, ARRAY(Uuid)))) if wanted else {}
+    return students_where(Student.id == one_of(wanted)) if wanted else {}
 
 
 def names_of(ids: Iterable[UUID]) -> list[str]:

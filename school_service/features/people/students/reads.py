@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Text, Uuid, and_, any_, cast, func, select, union
+from sqlalchemy import ColumnElement, Text, and_, cast, func, select, union
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.orm import aliased
 
 from school_service.core.facts import shown
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import one_of
 from school_service.core.search import matches, may_match
 from school_service.features.people.guardians.reads import primary_guardian
 from school_service.features.people.models import (
@@ -96,7 +97,7 @@ def students(
     if cohort is not None:
         query = query.where(_is_in(Enrollment.cohort_id == cohort))
     if student_ids is not None:
-        query = query.where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+        query = query.where(Student.id == one_of(student_ids))
     if reach is not None:
         query = query.where(scopes.students_in_reach(reach, Student.id))
         if batch is not None:

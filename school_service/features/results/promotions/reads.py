@@ -212,7 +212,7 @@ def _of_promotion(query: Query) -> Any:
 @read_model
 def lock_students(batch_ids: list[UUID]) -> Query:
     """Lock the students of batches FOR NO KEY UPDATE, in order of id."""
-    return lock_in_order(Student, _students_in(batch_ids))
+    return lock_in_order(Student, Student.id.in_(_students_in(batch_ids)))
 
 
 @read_model
@@ -378,21 +378,20 @@ def _roster(session_id: Any, from_ids: Any) -> Any:
 @read_model
 def lock_cohorts_of(promotion_id: UUID) -> Query:
     """Lock the cohorts of a promotion FOR NO KEY UPDATE, in order of id."""
-    return lock_in_order(Cohort, _cohorts_of(promotion_id))
+    return lock_in_order(Cohort, Cohort.id.in_(_cohorts_of(promotion_id)))
 
 
 @read_model
 def lock_assessments_of(promotion_id: UUID) -> Query:
     """Lock the assessments of the students' next cohorts FOR NO KEY UPDATE, in order of id: no score comes."""
-    assessments = select(Assessment.id).where(Assessment.cohort_id.in_(cohorts_gone_to(promotion_id)))
-    return lock_in_order(Assessment, assessments)
+    return lock_in_order(Assessment, Assessment.cohort_id.in_(cohorts_gone_to(promotion_id)))
 
 
 @read_model
 def lock_students_of(promotion_id: UUID) -> Query:
     """Lock the students of a promotion FOR NO KEY UPDATE, in order of id."""
     students = select(PromotionDecision.student_id).where(PromotionDecision.promotion_id == promotion_id)
-    return lock_in_order(Student, students)
+    return lock_in_order(Student, Student.id.in_(students))
 
 
 @read_model
@@ -432,9 +431,9 @@ def lock_cohorts_of_student(student_id: UUID, batch_id: UUID | None = None) -> Q
     """Lock the cohorts in which a student is or was, and that of a batch, FOR SHARE, in order of id."""
     theirs = select(Enrollment.cohort_id).where(Enrollment.student_id == student_id)
     if batch_id is None:
-        return lock_in_order(Cohort, theirs, shared=True)
+        return lock_in_order(Cohort, Cohort.id.in_(theirs), shared=True)
     of_batch = select(Batch.cohort_id).where(Batch.id == batch_id)
-    return lock_in_order(Cohort, theirs.union(of_batch), shared=True)
+    return lock_in_order(Cohort, Cohort.id.in_(theirs.union(of_batch)), shared=True)
 
 
 @read_model

@@ -207,7 +207,7 @@ def lock_cohorts(batch_ids: list[UUID], term: str | None = None) -> Query:
     Before, a term of their sessions FOR KEY SHARE, if one is given: it is not deleted meanwhile.
     """
     cohorts = select(Batch.cohort_id).where(Batch.id == one_of(batch_ids))
-    locking = lock_in_order(Cohort, cohorts)
+    locking = lock_in_order(Cohort, Cohort.id.in_(cohorts))
     if term is None:
         return locking
     sessions = select(Cohort.session_id).where(Cohort.id.in_(cohorts))
@@ -229,7 +229,7 @@ def lock_students(batch_ids: list[UUID], others: list[UUID]) -> Query:
         .where(Publication.cohort_id.in_(cohorts), ReportCard.in_force)
     )
     named = select(Student.id).where(Student.id == one_of(others))
-    return lock_in_order(Student, students.union(with_card, named), shared=True)
+    return lock_in_order(Student, Student.id.in_(students.union(with_card, named)), shared=True)
 
 
 @read_model
@@ -522,20 +522,22 @@ def _differing(given: CTE) -> Query:
 @read_model
 def lock_cohort(publication_id: UUID) -> Query:
     """Lock the cohort of a publication FOR NO KEY UPDATE."""
-    return lock_in_order(Cohort, select(Publication.cohort_id).where(Publication.id == publication_id))
+    return lock_in_order(
+        Cohort, Cohort.id.in_(select(Publication.cohort_id).where(Publication.id == publication_id))
+    )
 
 
 @read_model
 def lock_students_of(publication_id: UUID) -> Query:
     """Lock the students with cards of a publication FOR SHARE, in order of id: none of them is being promoted."""
     students = select(ReportCard.student_id).where(ReportCard.publication_id == publication_id)
-    return lock_in_order(Student, students, shared=True)
+    return lock_in_order(Student, Student.id.in_(students), shared=True)
 
 
 @read_model
 def lock_cards_of(publication_id: UUID) -> Query:
     """Lock the cards of a publication FOR NO KEY UPDATE, in order of id: a promotion by one of them waits."""
-    return lock_in_order(ReportCard, select(ReportCard.id).where(ReportCard.publication_id == publication_id))
+    return lock_in_order(ReportCard, ReportCard.publication_id == publication_id)
 
 
 @read_model

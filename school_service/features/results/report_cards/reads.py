@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     CTE,
     JSON,
     ColumnElement,
@@ -31,6 +30,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.records import one_of
 from school_service.features.people.models import Student, User, UserPhoto
 from school_service.features.people.users.reads import photo_address
 from school_service.features.results.computing.class_term.entered import ClassTerm, class_term
@@ -82,7 +82,7 @@ def printed_of_batch(
     is_shown = and_(ReportCard.in_force, Publication.batch_id == batch_id, is_term(term))
     query = published_cards().where(is_shown, batch_in_reach(reach, Publication.batch_id))
     if student_ids is not None:
-        query = query.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
+        query = query.where(ReportCard.student_id == one_of(student_ids))
     return _printed(query.cte("found"))
 
 

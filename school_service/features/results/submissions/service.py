@@ -14,13 +14,13 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import ARRAY, Uuid, any_, cast, delete, select, update
+from sqlalchemy import ARRAY, Uuid, cast, delete, select, update
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Incomplete, Invalid, Locked
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery, Made, MadeTogether, fetch_made, fetch_rows
-from school_service.core.records import get_referenced, once_locked, unknown_reference
+from school_service.core.records import get_referenced, once_locked, one_of, unknown_reference
 from school_service.core.statements import NewRow, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import acting, audit_change
 from school_service.features.results.computing.class_term.loaded import Person
@@ -271,7 +271,7 @@ def _delete(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[UUID]) -> An
     which = (
         Submission.cohort_subject_id == cohort_subject_id,
         Submission.term_id == term_id,
-        Submission.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+        Submission.batch_id == one_of(batch_ids),
     )
     # In order of id, as whoever erases who submitted them does.
     locking = select(Submission.id).where(*which).order_by(Submission.id).with_for_update()

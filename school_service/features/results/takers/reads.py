@@ -102,7 +102,7 @@ def _has(document: Any, id: Any) -> Any:
 @read_model
 def lock_students(student_ids: list[UUID]) -> Query:
     """Lock students FOR NO KEY UPDATE, in order of id: none of them leaves the cohort meanwhile."""
-    return lock_in_order(Student, select(Student.id).where(Student.id == one_of(student_ids)))
+    return lock_in_order(Student, Student.id == one_of(student_ids))
 
 
 @read_model

@@ -17,12 +17,9 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     String,
     Uuid,
     and_,
-    any_,
-    cast,
     delete,
     exists,
     func,
@@ -38,7 +35,7 @@ from school_service.core.errors import Conflict, NotFound, Unknown, names_in_wor
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query
-from school_service.core.records import not_found, unnest_rows
+from school_service.core.records import not_found, one_of, unnest_rows
 from school_service.core.statements import in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes, audit_deleted
 from school_service.features.classes.models import SubjectEnrollment
@@ -210,7 +207,7 @@ def delete_absences(assessment_id: UUID, student_ids: str) -> Any:
 
     The ids of the students are a text, the literal of an array.
     """
-    students = any_(cast(student_ids, ARRAY(Uuid(as_uuid=False))))
+    students = one_of(student_ids, Uuid(as_uuid=False))
     return delete(Absence).where(Absence.assessment_id == assessment_id, Absence.student_id == students)
 
 
@@ -249,7 +246,7 @@ def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
         .join(User, User.id == Student.user_id)
         .join(Assessment, Assessment.id == assessment.id)
         .outerjoin(Absence, and_(Absence.assessment_id == assessment.id, Absence.student_id == Student.id))
-        .where(Student.id == any_(cast(students, ARRAY(Uuid))))
+        .where(Student.id == one_of(students))
     )
     return within(query, _in_reach, assessment, Student.id)
 

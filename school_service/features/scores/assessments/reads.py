@@ -12,6 +12,7 @@ from school_service.core.database import db
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import lock_in_order, one_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject, Term
@@ -103,7 +104,7 @@ def all_taught(cohort_subject_ids: list[UUID], term: str, reach: Reach | None = 
 
     It has the existing ones, with their `id` and the columns of `taught`.
     """
-    is_one = CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid)))
+    is_one = CohortSubject.id == one_of(cohort_subject_ids)
     taught = _taught(is_one, term, reach).subquery("found")
     rows = func.json_agg(func.row_to_json(taught.table_valued()))
     return select(cast(func.coalesce(rows, literal_column("'[]'")), Text).label("subjects")).select_from(
@@ -144,9 +145,7 @@ def lock_term(cohort_subject_ids: list[UUID], term: str) -> Query:
         .join(Cohort, Cohort.session_id == Term.session_id)
         .where(
             Cohort.id.in_(
-                select(CohortSubject.cohort_id).where(
-                    CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid)))
-                )
+                select(CohortSubject.cohort_id).where(CohortSubject.id == one_of(cohort_subject_ids))
             ),
             is_term(term),
         )
@@ -170,12 +169,7 @@ def lock_terms_of(assessment_id: UUID) -> Query:
 @judged_before
 def lock_subjects(cohort_subject_ids: list[UUID]) -> Query:
     """Lock cohort subjects FOR SHARE, in order of id: nobody submits their results meanwhile."""
-    return (
-        select(CohortSubject.id)
-        .where(CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid))))
-        .order_by(CohortSubject.id)
-        .with_for_update(read=True)
-    )
+    return lock_in_order(CohortSubject, CohortSubject.id == one_of(cohort_subject_ids), shared=True)
 
 
 @judged_before
@@ -277,7 +271,7 @@ def names_of_submissions(
 
     `arms` is null if these are all of the cohort, or none of them is in reach.
     """
-    is_one = Batch.id == any_(cast(batch_ids, ARRAY(Uuid)))
+    is_one = Batch.id == one_of(batch_ids)
     is_named = is_one if reach is None else and_(is_one, scopes.arms_in_reach(reach, Batch.id))
     names = (
         select(

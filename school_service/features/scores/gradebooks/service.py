@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     CTE,
     Boolean,
     Uuid,
     and_,
-    any_,
     case,
     cast,
     delete,
@@ -44,6 +42,7 @@ from school_service.core.records import (
     get_referenced,
     new_ids,
     not_found,
+    one_of,
     unknown_reference,
     unnest_rows,
 )
@@ -417,7 +416,7 @@ def _log_removal(assessment_id: UUID, ids: str, log_ids: str, moment: datetime) 
 def _remove(assessment_id: UUID, ids: str) -> Any:
     """Remove entries of an assessment; the text is the literal of an array."""
     return delete(GradebookEntry).where(
-        GradebookEntry.id == any_(cast(ids, ARRAY(_ID))), GradebookEntry.assessment_id == assessment_id
+        GradebookEntry.id == one_of(ids, _ID), GradebookEntry.assessment_id == assessment_id
     )
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import JSON, Text, cast, column, func, insert, literal_column, o
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.read_models import Query, ReadModel, read_model
+from school_service.core.records import lock_in_order
 from school_service.core.statements import statement
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Employee, FormTeacher, User
@@ -34,8 +35,7 @@ def lock_session(session_id: UUID) -> Query:
 @read_model
 def lock_cohorts(session_id: UUID) -> Query:
     """Lock the cohorts of a session FOR NO KEY UPDATE, in order of id, as the addition of a subject does."""
-    query = select(Cohort.id).where(Cohort.session_id == session_id).order_by(Cohort.id)
-    return query.with_for_update(key_share=True)
+    return lock_in_order(Cohort, Cohort.session_id == session_id)
 
 
 @read_model

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import (
-    ARRAY,
     CTE,
     Boolean,
     ColumnElement,
@@ -19,7 +18,6 @@ from sqlalchemy import (
     Text,
     Uuid,
     and_,
-    any_,
     case,
     cast,
     column,
@@ -37,6 +35,7 @@ from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
+from school_service.core.records import one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student
 from school_service.features.results.computing.class_term.scopes import subjects_of
@@ -60,13 +59,13 @@ def members(
     enrolled = _enrolled(cohort_id).where(belongs_without_card(term_id))
     everyone: Any = union_all(with_card, enrolled)
     if taken_in is not None:
-        elsewhere = not_(Enrollment.student_id == any_(cast(taken_in, ARRAY(Uuid))))
+        elsewhere = not_(Enrollment.student_id == one_of(taken_in))
         back = _taken_in(cohort_id, term_id, taken_in, batch_ids)
         everyone = union_all(with_card, enrolled.where(elsewhere), select(back))
     everybody: FromClause = everyone.subquery("members")
     if left_out is None:
         return everybody
-    stays = not_(everybody.c.student_id == any_(cast(left_out, ARRAY(Uuid))))
+    stays = not_(everybody.c.student_id == one_of(left_out))
     return select(everybody).where(stays).subquery("members_who_stay")
 
 
@@ -116,8 +115,8 @@ def _taken_in(cohort_id: Any, term_id: Any, taken_in: Any, batch_ids: Any) -> Fr
         .where(
             Batch.cohort_id == cohort_id,
             LeftOut.term_id == term_id,
-            LeftOut.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
-            LeftOut.student_id == any_(cast(taken_in, ARRAY(Uuid))),
+            LeftOut.batch_id == one_of(batch_ids),
+            LeftOut.student_id == one_of(taken_in),
             ~has_card(LeftOut.student_id, term_id),
         )
         .order_by(
