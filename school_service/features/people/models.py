@@ -23,6 +23,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    and_,
     column,
     func,
     literal,
@@ -650,6 +651,8 @@ class Employee(db.Model):
 
 
 NOT_DELETED = Employee.deleted_at.is_(None)
+IS_THERE = and_(NOT_DELETED, User.deleted_at.is_(None))
+"""Whether an employee may teach: neither they nor their account is deleted."""
 
 
 class BankAccount(db.Model):

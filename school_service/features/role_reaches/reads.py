@@ -10,9 +10,11 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import lock_in_order, one_of
+from school_service.features.classes.cohort_subjects.reads import is_taught_today
 from school_service.features.classes.models import CohortSubject, SubjectTeacher
 from school_service.features.people.models import (
     GUARDIANS,
+    IS_THERE,
     NOT_DELETED,
     STUDENTS,
     Employee,
@@ -146,17 +148,6 @@ def _children() -> Query:
 
 def _subjects() -> Query:
     """Select the subjects and arms of the current session without a teacher."""
-    taught = (
-        exists()
-        .where(
-            SubjectTeacher.cohort_subject_id == CohortSubject.id,
-            or_(SubjectTeacher.batch_id.is_(None), SubjectTeacher.batch_id == Batch.id),
-            scopes.holds_today(SubjectTeacher),
-            Employee.id == SubjectTeacher.employee_id,
-            NOT_DELETED,
-        )
-        .correlate(CohortSubject, Batch)
-    )
     return (
         select(
             CohortSubject.id.label("cohort_subject"),
@@ -169,7 +160,7 @@ def _subjects() -> Query:
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .join(Batch, Batch.cohort_id == Cohort.id)
-        .where(AcademicSession.current, ~taught)
+        .where(AcademicSession.current, ~is_taught_today())
         .order_by(Classroom.name, Subject.name, Batch.name, CohortSubject.id)
     )
 
@@ -178,7 +169,12 @@ def _batches() -> Query:
     """Select the batches of the current session without a form teacher."""
     looked_after = (
         exists()
-        .where(FormTeacher.batch_id == Batch.id, Employee.id == FormTeacher.employee_id, NOT_DELETED)
+        .where(
+            FormTeacher.batch_id == Batch.id,
+            Employee.id == FormTeacher.employee_id,
+            User.id == Employee.user_id,
+            IS_THERE,
+        )
         .correlate(Batch)
     )
     return (

@@ -257,6 +257,19 @@ class TestSwitching:
         assert (uncovered["subjects_total"], uncovered["batches_total"]) == (3, 1)
         assert [each["batch"] for each in uncovered["batches"]] == [arms.a]
 
+    def test_an_employee_with_a_deleted_account_looks_after_nothing(self, api, arms, own):
+        api.ok(api.patch(f"/sessions/{arms.session['id']}", {"current": True}))
+        employee, _ = own.teacher()
+        api.ok(api.patch(f"/teachers/{arms.b}/add_to_batch", {"teacher_id": employee["id"]}))
+        own.assign(employee, arms.subject, None)
+        before = api.ok(put(api, dry=True))["uncovered"]
+
+        api.ok(api.delete(f"/users/{employee['user']}/delete"))
+
+        after = api.ok(put(api, dry=True))["uncovered"]
+        assert (before["subjects_total"], before["batches_total"]) == (2, 1)
+        assert (after["subjects_total"], after["batches_total"]) == (4, 2)
+
     def test_who_may_not_read_classes_is_told_how_many_alone(self, api, arms, make, teacher):
         api.ok(api.patch(f"/sessions/{arms.session['id']}", {"current": True}))
         empty = make.role()

@@ -48,7 +48,7 @@ from school_service.features.classes.models import CohortSubject, SubjectEnrollm
 from school_service.features.people.guardians import kin
 from school_service.features.people.guardians.reads import notified_guardians
 from school_service.features.people.models import (
-    NOT_DELETED,
+    IS_THERE,
     WITHDRAWN,
     Employee,
     FormTeacher,
@@ -424,7 +424,7 @@ def _form_teachers() -> FromClause:
         select(FormTeacher.batch_id, func.array_agg(aggregate_order_by(name, *latest)).label("names"))
         .join(Employee, Employee.id == FormTeacher.employee_id)
         .join(User, User.id == Employee.user_id)
-        .where(NOT_DELETED, User.deleted_at.is_(None))
+        .where(IS_THERE)
         .group_by(FormTeacher.batch_id)
         .subquery("teachers")
     )

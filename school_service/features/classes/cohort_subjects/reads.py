@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
-from school_service.features.people.models import NOT_DELETED, Employee, Student, User
+from school_service.features.people.models import IS_THERE, Employee, Student, User
 from school_service.features.people.students.reads import students
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import session_by_id_or_name
@@ -75,25 +75,28 @@ def _arms_without_teacher(reach: Reach | None) -> Any:
         )
         .correlate(CohortSubject, Batch)
     )
-    taught = (
+    arm = json_object(batch=Batch.id, batch_name=Batch.name)
+    listed = func.json_agg(aggregate_order_by(arm, Batch.name, Batch.id)).label("arms_without_teacher")
+    query = select(listed).where(Batch.cohort_id == CohortSubject.cohort_id, taken, ~is_taught_today())
+    if reach is not None:
+        query = query.where(scopes.arms_in_reach(reach, Batch.id))
+    return query.correlate(CohortSubject).lateral("arms")
+
+
+def is_taught_today() -> ColumnElement[bool]:
+    """Tell, in a query of CohortSubject and Batch, whether somebody teaches the subject in the batch today."""
+    return (
         exists()
         .where(
             SubjectTeacher.cohort_subject_id == CohortSubject.id,
             or_(SubjectTeacher.batch_id.is_(None), SubjectTeacher.batch_id == Batch.id),
             scopes.holds_today(SubjectTeacher),
             Employee.id == SubjectTeacher.employee_id,
-            NOT_DELETED,
             User.id == Employee.user_id,
-            User.deleted_at.is_(None),
+            IS_THERE,
         )
         .correlate(CohortSubject, Batch)
     )
-    arm = json_object(batch=Batch.id, batch_name=Batch.name)
-    listed = func.json_agg(aggregate_order_by(arm, Batch.name, Batch.id)).label("arms_without_teacher")
-    query = select(listed).where(Batch.cohort_id == CohortSubject.cohort_id, taken, ~taught)
-    if reach is not None:
-        query = query.where(scopes.arms_in_reach(reach, Batch.id))
-    return query.correlate(CohortSubject).lateral("arms")
 
 
 @read_model

@@ -28,16 +28,13 @@ from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.records import lock_in_order, one_of, unnest_rows
 from school_service.features.classes.models import UNCOPIED, CohortSubject, SubjectTeacher
 from school_service.features.people.employees.reads import TITLED_NAME
-from school_service.features.people.models import NOT_DELETED, Employee, FormTeacher, User
+from school_service.features.people.models import IS_THERE, Employee, FormTeacher, User
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import IN_ORDER, AcademicSession, Batch, Classroom, Cohort, Subject
 
 NOBODY: Any = literal_column("'[]'::jsonb", JSONB)
 """The names of the teachers, if there are none."""
-
-IS_THERE = and_(NOT_DELETED, User.deleted_at.is_(None))
-"""Whether an employee may teach: neither they nor their account is deleted."""
 
 # OFFSET 0 lets PostgreSQL plan each of the two by itself: a join of all nine tables takes it longer than to read them.
 _CLASSES = (

@@ -40,11 +40,11 @@ from school_service.core.genders import FEMALE, MALE, WORDS
 from school_service.core.permissions import Permission
 from school_service.core.records import unnest_rows
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
-from school_service.features.classes.subject_teachers.reads import IS_THERE
 from school_service.features.exchange.oneroster import standard
 from school_service.features.people.models import (
     ACTIVE,
     ADMINISTRATOR,
+    IS_THERE,
     Contact,
     Employee,
     FormTeacher,

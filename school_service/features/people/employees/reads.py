@@ -10,6 +10,7 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.people.contacts.service import or_null
 from school_service.features.people.models import (
+    IS_THERE,
     NOT_DELETED,
     BankAccount,
     Employee,
@@ -158,7 +159,7 @@ def form_teachers(batch_id: UUID, reach: Reach | None = None) -> Query:
         )
         .join(Employee, Employee.id == FormTeacher.employee_id)
         .join(User, User.id == Employee.user_id)
-        .where(FormTeacher.batch_id == batch_id, NOT_DELETED, User.deleted_at.is_(None))
+        .where(FormTeacher.batch_id == batch_id, IS_THERE)
         .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
     )
     return query if reach is None else query.where(scopes.arms_in_reach(reach, FormTeacher.batch_id))
