@@ -16,8 +16,9 @@ from tests.client import ApiClient, Document
 from tests.conftest import dispose, make_place
 from tests.factories import Factory
 from tests.features.attendance.classes import Kept
+from tests.served_apps import serving_app
 from tests.web.test_docs_page import browser as browser
-from tests.web.test_docs_page import complaints, press, read, serving, wait
+from tests.web.test_docs_page import complaints, press, read, wait
 
 pytestmark = in_docs.pytestmark
 
@@ -61,7 +62,7 @@ def class_(settings, tenancy):
         )
         return [body]
 
-    with serving(page_and_service) as address:
+    with serving_app(page_and_service) as address:
         class_.address = address
         yield class_
     dispose(app)

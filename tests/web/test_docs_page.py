@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 
@@ -20,11 +18,11 @@ from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
-from waitress import create_server, wasyncore
 
 from school_service.app import create_app
 from tests.client import Document
 from tests.conftest import dispose, make_place
+from tests.served_apps import serving_app
 
 PATIENCE = 180  # seconds
 
@@ -35,27 +33,6 @@ pytestmark = [
     pytest.mark.program,
     pytest.mark.skipif(not (chromium and driver), reason="Chromium or chromedriver is not installed."),
 ]
-
-
-@contextmanager
-def serving(app):
-    sockets = {}
-    server = create_server(app, map=sockets, host="127.0.0.1", port=0, threads=4)
-    stopped = threading.Event()
-
-    def serve():
-        while not stopped.is_set():
-            wasyncore.loop(timeout=0.1, count=1, map=sockets)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.effective_port}"
-    finally:
-        stopped.set()
-        thread.join()
-        server.task_dispatcher.shutdown()
-        wasyncore.close_all(sockets)
 
 
 SHOWN = {"classrooms", "roles"}  # tags
@@ -92,7 +69,7 @@ def with_few_operations(app):
 # One for all tests: the browser keeps the compiled scripts of an address that it has visited.
 @pytest.fixture(scope="module")
 def shared_address(without_address):
-    with serving(with_few_operations(without_address)) as address:
+    with serving_app(with_few_operations(without_address)) as address:
         yield address
 
 
@@ -106,7 +83,7 @@ def address(shared_address, browser):
 
 @pytest.fixture
 def whole_address(without_address):
-    with serving(without_address) as address:
+    with serving_app(without_address) as address:
         yield address
 
 
@@ -483,7 +460,7 @@ def test_it_works_below_a_path_that_a_proxy_takes_away_and_on_a_telephone(browse
     listing = ".opblock[id$='-listRoles']"
     browser.set_window_size(390, 900)
     complaints(browser)  # those of earlier tests
-    with serving(below_prefix(without_address)) as address:
+    with serving_app(below_prefix(without_address)) as address:
         open_page(browser, f"{address}{PREFIX}", "#/roles/listRoles")
         choose_school(browser, str(place.id))
         authorize(browser, place.admin_token)
@@ -522,7 +499,7 @@ def test_a_page_of_another_origin_calls_the_service_where_cors_origins_names_it(
 
     # A page without a policy of its own: the page of the documents may call its own service alone.
     browser.get(f"{address}/health")
-    with serving(opened) as elsewhere:
+    with serving_app(opened) as elsewhere:
         status, request_id, _, roles = call(f"{elsewhere}/roles")
         refused = call(f"{elsewhere}/roles", headers={"X-SCHOOL-ID": str(place.id)})
         invalid = call(f"{elsewhere}/classrooms", "POST", written)

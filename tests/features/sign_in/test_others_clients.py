@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import secrets
 import socket
-import threading
-from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -15,11 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from joserfc import jwt
 from joserfc.jwk import KeySet
 from requests_oauthlib import OAuth2Session
-from waitress import create_server, wasyncore
 
 from school_service.auth.signing_key import SigningKey
 from tests.features.sign_in.conftest import AFTER_LOGOUT, REDIRECT, Client, Person
 from tests.features.sign_in.test_grants import claims_of
+from tests.served_apps import serving_app
 
 # That is a JOSE library's own opinion of the name that keys of Ed25519 have had since RFC 8037.
 pytestmark = pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
@@ -32,27 +30,6 @@ KEYS = {
 }
 
 
-@contextmanager
-def serving(app, listener):
-    sockets = {}
-    server = create_server(app, map=sockets, sockets=[listener], threads=4)
-    stopped = threading.Event()
-
-    def serve():
-        while not stopped.is_set():
-            wasyncore.loop(timeout=0.1, count=1, map=sockets)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopped.set()
-        thread.join()
-        server.task_dispatcher.shutdown()
-        wasyncore.close_all(sockets)
-
-
 @pytest.fixture(params=KEYS, scope="module")
 def served(request, enter, settings, shared_entrance):
     """An application that is served at its PUBLIC_URL, and signs with a key of this kind; its algorithm."""
@@ -62,7 +39,7 @@ def served(request, enter, settings, shared_entrance):
     pem = SigningKey(KEYS[request.param](), request.param).to_pem()
     # The key of before still verifies.
     entrance = enter(public_url=f"http://127.0.0.1:{port}", signing_key=f"{pem}\n{settings.signing_key}")
-    with serving(entrance.app, listener):
+    with serving_app(entrance.app, sockets=[listener]):
         yield entrance, request.param
 
 

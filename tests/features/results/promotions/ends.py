@@ -30,6 +30,13 @@ class End(Arms):
         self.overrides: list[dict[str, Any]] = []
 
     @property
+    @classmethod
+    def with_results(cls, make: Factory) -> End:
+        """Make an end whose results are published."""
+        end = cls(make)
+        end.published()
+        return end
+
     def classroom(self) -> dict[str, Any]:
         """The classroom of the cohort."""
         rooms = self.api.ok(self.api.get("/classrooms"))

@@ -16,12 +16,7 @@ from tests.naming import name_with_number
 
 @pytest.fixture(scope="module", autouse=True)
 def published_end(prepared):
-    def build(make):
-        end = End(make)
-        end.published()
-        return end
-
-    return prepared(build)
+    return prepared(End.with_results)
 
 
 @pytest.fixture

@@ -13,12 +13,7 @@ from tests.features.results.submissions.classes import message
 
 @pytest.fixture(scope="module", autouse=True)
 def made_end(prepared):
-    def build(make):
-        end = End(make)
-        end.published()
-        return end
-
-    return prepared(build)
+    return prepared(End.with_results)
 
 
 @pytest.fixture

@@ -22,8 +22,9 @@ from tests.conftest import dispose, make_place
 from tests.factories import Factory
 from tests.features.photos.test_photos import picture, put
 from tests.features.sign_in.conftest import PERSON_PASSWORD, Entrance
+from tests.served_apps import serving_app
 from tests.web.test_docs_page import browser as browser
-from tests.web.test_docs_page import complaints, press, read, serving, wait, write
+from tests.web.test_docs_page import complaints, press, read, wait, write
 
 pytestmark = in_docs.pytestmark
 
@@ -46,7 +47,7 @@ def sample_app(service):
         start_response("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body)))])
         return [body]
 
-    with serving(files) as address:
+    with serving_app(files) as address:
         yield address
 
 
@@ -55,7 +56,7 @@ def town(settings, tenancy):
     """A service at an address of its own, the sample app at another, a school, and the two clients."""
     made = {}
     with (
-        serving(lambda *request: made["served"](*request)) as address,
+        serving_app(lambda *request: made["served"](*request)) as address,
         sample_app(lambda: address) as elsewhere,
     ):
         app = create_app(replace(settings, public_url=address, cors_origins=(elsewhere,)))
