@@ -34,8 +34,22 @@ class _Tries:
         del self.moments[: bisect_left(self.moments, moment)]
 
 
-class BoundedMemory(Storage, MovingWindowSupport):
-    """A storage of `limits`, for moving windows and for counts with a new beginning after a while."""
+class MovingWindows(Storage, MovingWindowSupport):
+    """A storage of `limits` for moving windows alone, such as all windows of this service are."""
+
+    def _refuse(self, *_arguments: Any, **_options: Any) -> Any:
+        raise NotImplementedError
+
+    incr = get = get_expiry = clear = reset = check = _refuse
+
+    @property
+    def base_exceptions(self) -> type[Exception]:
+        """The exception for an unreachable storage; `limits` makes it a StorageError."""
+        return OSError
+
+
+class BoundedMemory(MovingWindows):
+    """The windows of this process."""
 
     STORAGE_SCHEME = ["bounded-memory"]
 
@@ -75,46 +89,9 @@ class BoundedMemory(Storage, MovingWindowSupport):
             count = len(tries.moments) - begin
             return (tries.moments[begin] if count else now), count
 
-    def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        """Count so many tries of a window, begun with the first, and answer their number in it."""
-        now = time.time()
-        with self._lock:
-            tries = self._tries.get(key)
-            if tries is None or tries.moments[0] + expiry <= now:
-                tries = _Tries(expiry)
-            tries.moments.extend([now] * amount)
-            self._tries[key] = tries
-            return len(tries.moments)
-
-    def get(self, key: str) -> int:
-        """Tell how many tries `incr` has counted."""
-        with self._lock:
-            tries = self._tries.get(key)
-            return 0 if tries is None else len(tries.moments)
-
-    def get_expiry(self, key: str) -> float:
-        """Tell when the window of `incr` ends, in seconds since 1970."""
-        with self._lock:
-            tries = self._tries.get(key)
-            return time.time() if tries is None else tries.moments[0] + tries.seconds
-
-    def clear(self, key: str) -> None:
-        """Forget a key."""
-        with self._lock:
-            self._tries.pop(key, None)
-
     def reset(self) -> int:
         """Forget every key; answers how many there were."""
         with self._lock:
             count = len(self._tries)
             self._tries.clear()
             return count
-
-    def check(self) -> bool:
-        """Tell that the storage can be reached."""
-        return True
-
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        """The exception for an unreachable storage; it does not happen here."""
-        return ValueError

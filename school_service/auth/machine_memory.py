@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from limits.storage import MovingWindowSupport, Storage
-
+from school_service.auth.bounded_memory import MovingWindows
 from school_service.core.machine import Supervisor
 
-METHODS = frozenset({"acquire_entry", "get_moving_window", "incr", "get", "get_expiry", "clear", "reset"})
+METHODS = frozenset({"acquire_entry", "get_moving_window"})
 """The methods of BoundedMemory called by a worker."""
 
 
-class MachineMemory(Storage, MovingWindowSupport):
+class MachineMemory(MovingWindows):
     """The BoundedMemory of the supervisor, as a storage of `limits`; raises StorageError if that does not answer."""
 
     STORAGE_SCHEME = ["machine-memory"]
@@ -32,36 +31,3 @@ class MachineMemory(Storage, MovingWindowSupport):
         """Tell when the oldest try of the last `expiry` seconds was, and how many there were."""
         begun, count = self._call("get_moving_window", key, limit, expiry)
         return float(begun), int(count)
-
-    def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        """Count so many tries of a window, begun with the first, and answer their number in it."""
-        return int(self._call("incr", key, expiry, amount))
-
-    def get(self, key: str) -> int:
-        """Tell how many tries `incr` has counted."""
-        return int(self._call("get", key))
-
-    def get_expiry(self, key: str) -> float:
-        """Tell when the window of `incr` ends, in seconds since 1970."""
-        return float(self._call("get_expiry", key))
-
-    def clear(self, key: str) -> None:
-        """Forget a key."""
-        self._call("clear", key)
-
-    def reset(self) -> int:
-        """Forget every key; answers how many there were."""
-        return int(self._call("reset"))
-
-    def check(self) -> bool:
-        """Tell whether the supervisor answers."""
-        try:
-            self._call("get", "check")
-        except OSError:
-            return False
-        return True
-
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        """The exception if the supervisor does not answer; `limits` makes it a StorageError."""
-        return OSError

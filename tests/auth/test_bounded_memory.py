@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 from limits import RateLimitItemPerHour, RateLimitItemPerMinute
-from limits.strategies import FixedWindowRateLimiter, MovingWindowRateLimiter
+from limits.strategies import MovingWindowRateLimiter
 
 from school_service.auth.bounded_memory import BoundedMemory
 from tests.threads import run_concurrently
@@ -41,17 +41,6 @@ def test_tries_leave_the_window_one_by_one(clock):
     assert limiter.get_window_stats(MINUTE, "a") == (1_000_070.0, 0)
     assert limiter.hit(MINUTE, "b", cost=3)
     assert not limiter.hit(MINUTE, "c", cost=4)
-
-
-def test_a_window_that_begins_anew_is_counted_too(clock):
-    limiter = FixedWindowRateLimiter(BoundedMemory())
-
-    assert [limiter.hit(MINUTE, "a") for _ in range(5)] == [True] * 3 + [False] * 2
-    assert limiter.get_window_stats(MINUTE, "a") == (1_000_060.0, 0)
-    clock[0] += 61
-    assert limiter.hit(MINUTE, "a")
-    limiter.clear(MINUTE, "a")
-    assert limiter.test(MINUTE, "a", cost=3)
 
 
 def test_names_that_strangers_make_up_take_no_more_than_the_bound():
