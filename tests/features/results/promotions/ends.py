@@ -29,7 +29,6 @@ class End(Arms):
         self.again = make.cohort(self.classroom, self.next_session)
         self.overrides: list[dict[str, Any]] = []
 
-    @property
     @classmethod
     def with_results(cls, make: Factory) -> End:
         """Make an end whose results are published."""
@@ -37,6 +36,7 @@ class End(Arms):
         end.published()
         return end
 
+    @property
     def classroom(self) -> dict[str, Any]:
         """The classroom of the cohort."""
         rooms = self.api.ok(self.api.get("/classrooms"))
