@@ -106,7 +106,7 @@ class WsgiAnswer:
 
 
 class Service(Flask):
-    """The application; none of its functions is asynchronous. `observe` has every answer, as the log has."""
+    """The application. `observe` has every answer, as the log has."""
 
     session_interface = _NoSessions()
     observe: request_log.Observe | None = None
@@ -116,10 +116,6 @@ class Service(Flask):
         self._known_routes: dict[tuple[str, str], Rule] = {}
         self._known_views: dict[tuple[str, str], View | None] = {}
         self._looked_at: dict[str, bool] = {}
-
-    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function itself: Flask would look in every request whether it is asynchronous."""
-        return func
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
         """Bind the routes to a request; its host, without effect on them, is read once and remembered."""
