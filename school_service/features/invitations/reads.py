@@ -104,12 +104,6 @@ def invitations(batch: UUID | None = None, user: UUID | None = None) -> Query:
 
 
 @statement
-def lock_users(user_ids: list[UUID]) -> Any:
-    """Lock accounts, in the order of their ids."""
-    return lock_in_order(User, User.id == one_of(user_ids))
-
-
-@statement
 def lock_students(batch_id: UUID) -> Any:
     """Lock the accounts of the students now in a batch, in the order of their ids."""
     return lock_in_order(User, User.id.in_(_in_batch(batch_id)))

@@ -24,6 +24,7 @@ from school_service.features.invitations import reads
 from school_service.features.invitations.codes import code_hasher, new_code
 from school_service.features.invitations.sheet import write_sheet
 from school_service.features.invitations.taking import ENTITY
+from school_service.features.people.gains.reads import lock_accounts
 from school_service.features.people.models import Invitation, User
 from school_service.features.school.models import Batch
 from school_service.printing.printers import print_paper
@@ -225,7 +226,7 @@ def _lock(users: Sequence[UUID] | None, batch: UUID | None) -> dict[str, Any]:
             raise RuntimeError("Either users or batch was checked to be there.")
         facts = execute(reads.lock_students(batch), reads.facts_of_accounts(batch_id=batch))
     else:
-        facts = execute(reads.lock_users(list(users)), reads.facts_of_accounts(list(users)))
+        facts = execute(lock_accounts(list(users)), reads.facts_of_accounts(list(users)))
     if facts is None:
         raise RuntimeError("What decides has one row.")
     return facts

@@ -9,7 +9,7 @@ from sqlalchemy import Boolean, Text, and_, cast, exists, func, literal_column, 
 from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.core.read_models import Query, array_of, json_object, read_model
-from school_service.core.records import lock_in_order, one_of
+from school_service.core.records import one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student
 from school_service.features.results.computing.class_term.roster import belongs_without_card
@@ -97,12 +97,6 @@ def _has(document: Any, id: Any) -> Any:
     """Tell whether an object in JSON has a member, or an array an element, of the name of an id."""
     is_there = document.op("?", is_comparison=True, return_type=Boolean)(cast(id, Text))
     return func.coalesce(is_there, literal_column("false"))
-
-
-@read_model
-def lock_students(student_ids: list[UUID]) -> Query:
-    """Lock students FOR NO KEY UPDATE, in order of id: none of them leaves the cohort meanwhile."""
-    return lock_in_order(Student, Student.id == one_of(student_ids))
 
 
 @read_model

@@ -25,6 +25,7 @@ from school_service.features.classes.cohort_subjects.service import (
     take_chosen_subject,
     take_new_subjects,
 )
+from school_service.features.classes.enrollments.reads import lock_students
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.students.naming import strangers
 from school_service.features.results.models import REOPENED, Publication
@@ -88,7 +89,7 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Sequence[UUID]) -> UUI
     They take it in reopened results, too. Raises NotFound, and Invalid naming students outside the cohort.
     """
     ids = list(dict.fromkeys(student_ids))
-    locks = lock_cohort_of(cohort_subject_id), reads.lock_students(ids)
+    locks = lock_cohort_of(cohort_subject_id), lock_students(ids)
     row = fetch_document(in_one_round_trip(*locks, read=reads.choosing(cohort_subject_id, ids)))
     if row is None:
         raise not_found(CohortSubject)
