@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import date
 from io import BytesIO
 from uuid import UUID, uuid4
@@ -16,6 +15,7 @@ from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
 from tests.features.results.publications.test_guardians import guardian_of
 from tests.features.results.publications.test_published import as_student
+from tests.prepared import prepared_for_each
 
 
 def parameters(operation):
@@ -111,14 +111,7 @@ WRITES = {
 MADE = {("PATCH", "/terms/{termId}"), ("POST", "/terms")}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def made_school(prepared):
-    return prepared(School)
-
-
-@pytest.fixture
-def school(rehearsed, made_school):
-    return deepcopy(made_school)
+original, school = prepared_for_each(School)
 
 
 def ask(api, operation, query):

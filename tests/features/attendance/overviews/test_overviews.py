@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,16 +10,9 @@ from school_service.features.reach import scopes
 from tests.factories import UNKNOWN_ID
 from tests.features.attendance.classes import Kept, today
 from tests.features.reach.conftest import Own
+from tests.prepared import prepared_for_each
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Kept)
-
-
-@pytest.fixture
-def class_(rehearsed, original):
-    return deepcopy(original)
+original, class_ = prepared_for_each(Kept)
 
 
 @pytest.fixture

@@ -16,12 +16,10 @@ submitted, and the morning of the second Friday, where R/5 is away there and pre
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import date, timedelta
 
-import pytest
-
 from tests.features.attendance.classes import Kept, today
+from tests.prepared import prepared_for_each
 
 SUMS = {
     "R/1": (27, 27, 0, 0, 0),
@@ -76,14 +74,7 @@ class Worked(Kept):
         self.api.ok(self.correct(codes={name: code}, date=str(self.day(week, weekday)), part=part))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Worked)
-
-
-@pytest.fixture
-def worked(rehearsed, original):
-    return deepcopy(original)
+original, worked = prepared_for_each(Worked)
 
 
 def test_the_sums_of_both_arms(worked):

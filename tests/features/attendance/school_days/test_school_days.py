@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import date, timedelta
 
 import pytest
 
 from tests.features.attendance.classes import Kept, today
+from tests.prepared import prepared_for_each
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Kept)
-
-
-@pytest.fixture
-def class_(rehearsed, original):
-    return deepcopy(original)
+original, class_ = prepared_for_each(Kept)
 
 
 def days(api, first, last):

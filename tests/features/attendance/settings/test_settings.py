@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import timedelta
 
 import pytest
 
 from tests.features.attendance.classes import Kept, today
+from tests.prepared import prepared_for_each
 
 DEFAULTS = {
     "parts": "DAY",
@@ -19,14 +19,7 @@ DEFAULTS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Kept)
-
-
-@pytest.fixture
-def class_(rehearsed, original):
-    return deepcopy(original)
+original, class_ = prepared_for_each(Kept)
 
 
 def test_a_school_that_has_chosen_nothing_has_the_defaults(other_api):

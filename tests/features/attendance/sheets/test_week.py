@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -10,17 +9,10 @@ import pytest
 from tests.features.attendance.classes import today
 from tests.features.attendance.sheets.weeks import STUDENT, Week, csv_of, fill, monday
 from tests.features.scores.scoresheets.sheets import bad_rows, counts
+from tests.prepared import prepared_for_each
 from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Week)
-
-
-@pytest.fixture
-def week(rehearsed, original):
-    return deepcopy(original)
+original, week = prepared_for_each(Week)
 
 
 def test_the_sheet_has_a_column_for_each_open_part_and_what_is_stored(api, week):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from copy import deepcopy
 from io import BytesIO, StringIO
 from zipfile import ZipFile
 
@@ -14,16 +13,9 @@ from school_service.features.exchange.oneroster.service import derived_id
 from tests.features.exchange.oneroster.csv_binding import TABLES_1_1, columns_of, read_zip
 from tests.features.exchange.oneroster.test_export import PATH, account_of, publish, taught_physics
 from tests.features.exchange.oneroster.test_export import export as export_1_2
+from tests.prepared import prepared_for_each
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(taught_physics)
-
-
-@pytest.fixture
-def taught(rehearsed, original):
-    return deepcopy(original)
+original, taught = prepared_for_each(taught_physics)
 
 
 @pytest.fixture

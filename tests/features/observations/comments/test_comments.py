@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -11,19 +10,13 @@ import pytest
 from tests.factories import UNKNOWN_ID
 from tests.features.observations.comments.sheets import Said
 from tests.naming import name_with_number
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
 NOTHING = (None, None, None)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Said)
-
-
-@pytest.fixture
-def class_(rehearsed, original):
-    return deepcopy(original)
+original, class_ = prepared_for_each(Said)
 
 
 def row(class_, number, **members):

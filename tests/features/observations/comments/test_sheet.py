@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import pytest
 
 from tests.features.observations.comments.sheets import HEADER, Said, fill
 from tests.features.scores.scoresheets.sheets import bad_rows, counts, without_times
 from tests.naming import name_with_number
+from tests.prepared import prepared_for_each
 from tests.sheets.workbooks import saved
 
 NOTHING = (None, None, None)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Said)
-
-
-@pytest.fixture
-def class_(rehearsed, original):
-    return deepcopy(original)
+original, class_ = prepared_for_each(Said)
 
 
 def enter(class_, number, **members):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from io import BytesIO
-
-import pytest
 
 from tests.features.observations.metrics.sheets import PSYCHOMOTOR, Observed, fill
 from tests.features.scores.scoresheets.sheets import bad_rows, counts, download
+from tests.prepared import prepared_for_each
 from tests.sheets.workbooks import saved
 
 
@@ -34,14 +32,7 @@ class Watched(Observed):
         )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Watched)
-
-
-@pytest.fixture
-def class_(rehearsed, original):
-    return deepcopy(original)
+original, class_ = prepared_for_each(Watched)
 
 
 def changed(answer):

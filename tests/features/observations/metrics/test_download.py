@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from io import BytesIO
 from uuid import uuid4
 
@@ -13,6 +12,7 @@ from openpyxl.utils import get_column_letter
 from tests.factories import UNKNOWN_ID
 from tests.features.observations.metrics.sheets import AFFECTIVE, PSYCHOMOTOR, STUDENT, TRAITS, Observed
 from tests.features.scores.scoresheets.sheets import DOWNLOADED, counts, opened, without_times
+from tests.prepared import prepared_for_each
 from tests.sheets.workbooks import saved
 
 NAMES = ("=1+1", "=cmd|' /C calc'!A0", "+2", "-3", "@SUM(A1)", "Ọlá\u0301délé", "\t=cmd", "1e5", "007")
@@ -28,14 +28,7 @@ def three_seen(make):
     return class_
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(three_seen)
-
-
-@pytest.fixture
-def class_(rehearsed, original):
-    return deepcopy(original)
+original, class_ = prepared_for_each(three_seen)
 
 
 def rows(sheet):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -10,20 +9,14 @@ import pytest
 from school_service.seed import defaults
 from tests.features.observations.metrics.sheets import AFFECTIVE, PSYCHOMOTOR, TRAITS, Observed
 from tests.naming import name_with_number
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
 HAND, FIRST_TRAIT, SECOND_TRAIT = {"source": "hand"}, *TRAITS[:2]
 (BEHAVIOUR, *_) = defaults.TRAITS[AFFECTIVE]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Observed)
-
-
-@pytest.fixture
-def class_(rehearsed, original):
-    return deepcopy(original)
+original, class_ = prepared_for_each(Observed)
 
 
 def put(class_, *records, api=None, **query):

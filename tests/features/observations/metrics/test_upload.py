@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -26,20 +25,14 @@ from tests.features.observations.metrics.sheets import (
 )
 from tests.features.scores.scoresheets.sheets import bad_rows, counts, sheet_of
 from tests.naming import name_with_number
+from tests.prepared import prepared_for_each
 from tests.sheets.workbooks import NO_NUMBERS, NO_WORKBOOKS, saved
 from tests.threads import run_concurrently
 
 MOMENT = datetime(1900, 1, 20, 12)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Observed)
-
-
-@pytest.fixture
-def class_(rehearsed, original):
-    return deepcopy(original)
+original, class_ = prepared_for_each(Observed)
 
 
 NOT_THERE = ((5, "C/1"), (6, "B/1"), (7, "A/3"))

@@ -16,16 +16,9 @@ from tenants.connections.binding import SchoolBinding
 from tests.features.results.promotions.ends import End, of
 from tests.features.results.promotions.test_undo import elective, score
 from tests.features.results.submissions.classes import message
+from tests.prepared import prepared_for_each
 
-
-@pytest.fixture(scope="module", autouse=True)
-def made_end(prepared):
-    return prepared(End.with_results)
-
-
-@pytest.fixture
-def end(rehearsed, made_end):
-    return deepcopy(made_end)
+original, end = prepared_for_each(End.with_results)
 
 
 def read_promotion(end, promotion):

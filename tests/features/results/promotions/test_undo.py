@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import pytest
 
 from tests.features.observations.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
 from tests.features.results.promotions.ends import End
 from tests.features.results.submissions.classes import message
+from tests.prepared import prepared_for_each
 
-
-@pytest.fixture(scope="module", autouse=True)
-def made_end(prepared):
-    return prepared(End.with_results)
-
-
-@pytest.fixture
-def end(rehearsed, made_end):
-    return deepcopy(made_end)
+original, end = prepared_for_each(End.with_results)
 
 
 def refused(end, promotion):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
 from datetime import timedelta
 from io import BytesIO
 from uuid import UUID, uuid4
 
-import pytest
 from sqlalchemy import select
 
 from school_service.core.database import db
@@ -22,6 +20,7 @@ from tests.features.observations.comments.sheets import fill
 from tests.features.results.publications.arms import Arms
 from tests.features.scores.scoresheets.sheets import opened
 from tests.naming import name_with_number
+from tests.prepared import prepared_for_each
 
 TYPED, REGISTERS = {"roll_up": "TYPED"}, {"roll_up": "REGISTERS"}
 
@@ -116,14 +115,7 @@ class Called(Arms):
         )  # fmt: skip
 
 
-@pytest.fixture(scope="module", autouse=True)
-def made_arms(prepared):
-    return prepared(Called)
-
-
-@pytest.fixture
-def called(rehearsed, made_arms):
-    return deepcopy(made_arms)
+original, called = prepared_for_each(Called)
 
 
 def attendance(opened, present):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from copy import deepcopy
 from datetime import UTC, datetime
 from io import BytesIO
 from unicodedata import normalize
@@ -18,6 +17,7 @@ from tests.features.results.publications.arms import Arms
 from tests.features.results.report_cards.papers import needs_poppler, text_of
 from tests.features.results.report_cards.test_printing import card, cards
 from tests.features.results.report_cards.test_verification import HTML, code_of, verify
+from tests.prepared import prepared_for_each
 
 pytestmark = [pytest.mark.program, needs_poppler]
 
@@ -43,14 +43,7 @@ class SingleArm(Arms):
         return self.students[self.first][0]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def made_arm(prepared):
-    return prepared(SingleArm)
-
-
-@pytest.fixture
-def arm(rehearsed, made_arm):
-    return deepcopy(made_arm)
+original, arm = prepared_for_each(SingleArm)
 
 
 def days(moment):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 from base64 import b64decode
-from copy import deepcopy
 
 import pytest
 
 from tests.features.results.publications.arms import Arms
 from tests.features.results.report_cards.papers import images_of, needs_poppler, places_of, text_of
+from tests.prepared import prepared_for_each
 from tests.printing.pictures import png
 
 pytestmark = pytest.mark.program
@@ -18,14 +18,7 @@ FIRST, SECOND = (200, 250), (240, 300)  # pixels
 HEADINGS = ("Subject", "Exam", "%", "Remark", "Avg.", "Low", "High")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def made_arms(prepared):
-    return prepared(Arms.with_results)
-
-
-@pytest.fixture
-def without_photos(rehearsed, made_arms):
-    return deepcopy(made_arms)
+original, without_photos = prepared_for_each(Arms.with_results)
 
 
 @pytest.fixture

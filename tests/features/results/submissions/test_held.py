@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from io import BytesIO
 
 import pytest
@@ -12,6 +11,7 @@ from tenants.registry.schools import schema_name
 from tests.features.results.submissions.classes import Class, message
 from tests.features.scores.scoresheets.sheets import sheet_of
 from tests.features.scores.scoresheets.test_killed_server import watching_schools
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
 
@@ -90,14 +90,7 @@ ACTS = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def made_writes(prepared):
-    return prepared(Writes)
-
-
-@pytest.fixture
-def writes(rehearsed, made_writes):
-    return deepcopy(made_writes)
+original, writes = prepared_for_each(Writes)
 
 
 @pytest.mark.parametrize("act", ACTS)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import date, timedelta
-
-import pytest
 
 from tests.factories import UNKNOWN_ID
 from tests.features.reach.conftest import Own, make_arms
+from tests.prepared import prepared_for_each
 
 
 class School:
@@ -56,14 +54,7 @@ class School:
         ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def made_school(prepared):
-    return prepared(School)
-
-
-@pytest.fixture
-def school(rehearsed, made_school):
-    return deepcopy(made_school)
+original, school = prepared_for_each(School)
 
 
 def test_without_a_batch_they_are_those_of_all_classes_of_the_current_session(school):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -11,19 +10,13 @@ from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.stored_settings import store_settings
 from tests.features.results.submissions.classes import Class, message
+from tests.prepared import prepared_for_each
 
 OF_ALL = {"batch": None, "batch_name": None}
 """What a submission says that is of all arms."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def made_class(prepared):
-    return prepared(Class)
-
-
-@pytest.fixture
-def taught(rehearsed, made_class):
-    return deepcopy(made_class)
+original, taught = prepared_for_each(Class)
 
 
 def logged(api, entity, entity_id):

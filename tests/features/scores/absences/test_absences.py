@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from operator import itemgetter
 from uuid import uuid4
 
@@ -13,17 +12,10 @@ from tenants.registry.schools import schema_name
 from tests.factories import UNKNOWN_ID
 from tests.features.scores.scoresheets.test_killed_server import watching_schools
 from tests.naming import name_with_number
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(lambda make: make.taught(3))
-
-
-@pytest.fixture
-def taught(rehearsed, original):
-    return deepcopy(original)
+original, taught = prepared_for_each(lambda make: make.taught(3))
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -12,6 +11,7 @@ from tenants.registry.schools import schema_name
 from tests.features.results.submissions.classes import Class
 from tests.features.scores.scoresheets.sheets import upload
 from tests.features.scores.scoresheets.test_killed_server import watching_schools
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
 
@@ -24,14 +24,7 @@ def reasons(answer):
     return answer.get_json()["errors"]["json"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Class)
-
-
-@pytest.fixture
-def taught(rehearsed, original):
-    return deepcopy(original)
+original, taught = prepared_for_each(Class)
 
 
 def path(taught):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
 
 from tests.features.scores.assessments.test_assessments import BODY
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
 
@@ -33,14 +33,7 @@ class Cohort:
         ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Cohort)
-
-
-@pytest.fixture
-def taught(rehearsed, original):
-    return deepcopy(original)
+original, taught = prepared_for_each(Cohort)
 
 
 def places(answer, status=422):

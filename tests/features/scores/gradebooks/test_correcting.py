@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
 
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(lambda make: make.taught())
-
-
-@pytest.fixture
-def taught(rehearsed, original):
-    return deepcopy(original)
+original, taught = prepared_for_each(lambda make: make.taught())
 
 
 @pytest.fixture

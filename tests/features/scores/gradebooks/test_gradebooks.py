@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
 
 from tenants.registry.schools import schema_name
 from tests.features.scores.scoresheets.test_killed_server import watching_schools
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(lambda make: make.taught(2))
-
-
-@pytest.fixture
-def taught(rehearsed, original):
-    return deepcopy(original)
+original, taught = prepared_for_each(lambda make: make.taught(2))
 
 
 @pytest.fixture

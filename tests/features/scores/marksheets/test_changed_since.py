@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
-import pytest
-
 from tests.features.scores.marksheets.arms import MARKS, Marked, counts, fill, refused
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Marked)
-
-
-@pytest.fixture
-def arm(rehearsed, original):
-    return deepcopy(original)
+original, arm = prepared_for_each(Marked)
 
 
 def message(answer):

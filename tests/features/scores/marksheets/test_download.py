@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from copy import deepcopy
 from datetime import datetime, timedelta
 from io import BytesIO
 from urllib.parse import unquote
@@ -15,16 +14,9 @@ from openpyxl import load_workbook
 
 from tenants.clock import now
 from tests.features.scores.marksheets.arms import Marked
+from tests.prepared import prepared_for_each
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Marked)
-
-
-@pytest.fixture
-def arm(rehearsed, original):
-    return deepcopy(original)
+original, arm = prepared_for_each(Marked)
 
 
 def cells(sheet):

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
 
 from tests.features.scores.marksheets.arms import MARKS, Marked, refused, totals
+from tests.prepared import prepared_for_each
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Marked)
-
-
-@pytest.fixture
-def arm(rehearsed, original):
-    return deepcopy(original)
+original, arm = prepared_for_each(Marked)
 
 
 def test_the_marks_are_of_each_student_in_each_assessment_with_their_totals(arm):

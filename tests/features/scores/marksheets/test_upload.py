@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from io import BytesIO
 from uuid import uuid4
 
@@ -10,17 +9,10 @@ import pytest
 from openpyxl import Workbook
 
 from tests.features.scores.marksheets.arms import MARKS, Marked, counts, fill, refused, totals
+from tests.prepared import prepared_for_each
 from tests.sheets.workbooks import saved
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Marked)
-
-
-@pytest.fixture
-def arm(rehearsed, original):
-    return deepcopy(original)
+original, arm = prepared_for_each(Marked)
 
 
 def test_changed_cells_are_entered_in_every_assessment_at_once(arm):

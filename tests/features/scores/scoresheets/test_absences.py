@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from io import BytesIO
 
 import pytest
 
 from tests.features.scores.scoresheets.sheets import HEADER, bad_rows, counts, opened, sheet_of, upload
 from tests.features.scores.scoresheets.test_upload import Exam
+from tests.prepared import prepared_for_each
 from tests.sheets.workbooks import parts_of, saved
 
 WITH_ABSENCE = (*HEADER, "absence")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Exam)
-
-
-@pytest.fixture
-def exam(rehearsed, original):
-    return deepcopy(original)
+original, exam = prepared_for_each(Exam)
 
 
 def absences(exam):

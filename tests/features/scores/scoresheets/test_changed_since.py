@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from copy import deepcopy
 from io import BytesIO, StringIO
 
 import pytest
@@ -13,6 +12,7 @@ from openpyxl import load_workbook
 from school_service.sheets.downloads import CHANGED_DETAILS
 from tests.features.scores.scoresheets.sheets import bad_rows, counts, download, fill, scores, sheet_of
 from tests.features.scores.scoresheets.test_upload import Exam
+from tests.prepared import prepared_for_each
 from tests.sheets.workbooks import saved
 
 
@@ -52,14 +52,7 @@ class Class(Exam):
             self.make.entry(self.assessment, self.students[number], self.cohort["id"], score)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Class)
-
-
-@pytest.fixture
-def exam(rehearsed, original):
-    return deepcopy(original)
+original, exam = prepared_for_each(Class)
 
 
 def changed(answer):

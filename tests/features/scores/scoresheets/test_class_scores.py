@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from operator import itemgetter
 from uuid import uuid4
 
@@ -10,18 +9,11 @@ import pytest
 
 from tests.features.results.submissions.classes import Class
 from tests.naming import name_with_number
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
-
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(lambda make: Class(make, 4, marked=2))
-
-
-@pytest.fixture
-def group(rehearsed, original):
-    """Four students; the first two have 12.5 of 20 points."""
-    return deepcopy(original)
+# Four students; the first two have 12.5 of 20 points.
+original, group = prepared_for_each(lambda make: Class(make, 4, marked=2))
 
 
 def path(group):

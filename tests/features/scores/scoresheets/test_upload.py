@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import date, datetime
 from decimal import Decimal
 from io import BytesIO
@@ -22,6 +21,7 @@ from tests.features.scores.scoresheets.sheets import (
     sheet_of,
     upload,
 )
+from tests.prepared import prepared_for_each
 from tests.sheets.workbooks import NO_NUMBERS, NO_WORKBOOKS, handmade, row_xml, saved, sheet_xml
 from tests.threads import run_concurrently
 
@@ -54,14 +54,7 @@ class Exam:
         return [(change["action"], change["old"], change["new"]) for change in page["data"]]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Exam)
-
-
-@pytest.fixture
-def exam(rehearsed, original):
-    return deepcopy(original)
+original, exam = prepared_for_each(Exam)
 
 
 def row(number, score=None):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from uuid import uuid4
 
 import pytest
 
+from tests.prepared import prepared_for_each
 from tests.threads import run_concurrently
 
 ALL = ["TERMS", "COHORTS", "SUBJECTS", "ASSESSMENTS", "FORM_TEACHERS"]
@@ -62,14 +62,7 @@ class Year:
         return self.api.ok(self.api.get("/audit?pageSize=1"))["total"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def original(prepared):
-    return prepared(Year)
-
-
-@pytest.fixture
-def year(rehearsed, original):
-    return deepcopy(original)
+original, year = prepared_for_each(Year)
 
 
 def records_of(answer, outcome=None):
