@@ -60,9 +60,7 @@ class NewSessionSchema(Schema):
     name = Text(metadata={"description": "Such as 2025/2026."})
     start_date = IsoDate(metadata={"description": "The first day; not before 1900."})
     end_date = IsoDate(
-        metadata={
-            "description": "The last day; not before `start_date`, and at most the thousandth of the session."
-        }
+        metadata={"description": "The last day; not before `start_date`, and at most 20 years later."}
     )
     current = StrictBoolean(
         required=False, metadata={"description": "True makes it the current session, and no other."}

@@ -21,8 +21,8 @@ from school_service.features.school.models import TERMS, AcademicSession, Term, 
 
 ENTITY, TERM = "session", "term"
 
-EARLIEST, MOST_DAYS = date(1900, 1, 1), 1000
-"""The first day that a session may have, and how many days it may have: what is made of each day has bounds."""
+EARLIEST, MOST_YEARS = date(1900, 1, 1), 20
+"""The first day that a session may have, and how long it may be: work that is done for each of its days has bounds."""
 
 _TOLD = ("name", "start_date", "end_date", "current")
 DELETION = Deletion(AcademicSession, {name: getattr(AcademicSession, name) for name in _TOLD})
@@ -193,8 +193,8 @@ def _check_dates(start_date: date, end_date: date) -> None:
         raise Invalid.field("end_date", "must not be before start_date")
     if start_date < EARLIEST:
         raise Invalid.field("start_date", f"is before {EARLIEST.year}")
-    if (end_date - start_date).days >= MOST_DAYS:
-        raise Invalid.field("end_date", f"makes more than {MOST_DAYS} days")
+    if end_date.year - start_date.year > MOST_YEARS:
+        raise Invalid.field("end_date", f"is more than {MOST_YEARS} years later")
 
 
 def _refuse_calendars_beyond(session_id: UUID, start: date, end: date) -> None:

@@ -122,10 +122,10 @@ def test_a_patch_that_ends_a_session_before_it_starts_is_refused(api, make, chan
 
 def test_what_is_made_of_each_day_of_a_session_has_bounds(api, make):
     made = make.session(**YEAR, current=True)
-    latest = make.session(start_date="9997-04-06", end_date="9999-12-31")
+    latest = make.session(start_date="9979-04-06", end_date="9999-12-31")
     for refused, field in (
         ({"start_date": "1899-12-31", "end_date": "1900-07-24"}, "start_date"),
-        ({"start_date": "2025-09-08", "end_date": "2028-06-04"}, "end_date"),
+        ({"start_date": "2025-09-08", "end_date": "2046-01-01"}, "end_date"),
         ({"start_date": "2025-09-08", "end_date": "2226-07-24"}, "end_date"),
     ):
         for answer in (
@@ -135,7 +135,7 @@ def test_what_is_made_of_each_day_of_a_session_has_bounds(api, make):
             assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [field])
     assert api.ok(api.get("/sessions")) == [latest, made]
 
-    api.ok(api.patch(f"/sessions/{made['id']}", {"end_date": "2028-06-03"}))
+    api.ok(api.patch(f"/sessions/{made['id']}", {"end_date": "2045-12-31"}))
     api.ok(api.patch(f"/sessions/{made['id']}", {"start_date": "1900-01-01", "end_date": "1900-07-24"}))
 
 
