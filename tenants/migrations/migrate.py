@@ -44,7 +44,7 @@ from tenants.provisioning.ownership import (
     schema_owner,
     table_grants,
 )
-from tenants.registry.installation import check_installed
+from tenants.registry.installation import check_expansion, check_installed
 from tenants.registry.schools import failed_migrations, schema_name, schools, schools_to_lock
 from tenants.tenancy import Tenancy
 
@@ -214,11 +214,12 @@ def migrate_schools(
 
     A failing school stays as it is; the reason is stored in the registry, and the others go on. Once `stop` is set, the
     work under way is finished and nothing new begun. The steps of `progress` are the schools to migrate. Raises
-    UnknownSchool; NotInstalled if the registry is not at this program's revision, before any school is touched.
+    UnknownSchool; NotInstalled if `tenants init` of this program has not run, before any school is touched.
     """
     begun = time.monotonic()
     with tenancy.admin.connect() as connection:
         check_installed(connection)
+        check_expansion(connection)
         schools = list_migration_states(connection, tenancy)
     if school_id is not None:
         schools = [school for school in schools if school.id == school_id]

@@ -173,6 +173,19 @@ def check_installed(connection: Connection) -> None:
         raise _newer(connection, revision)
 
 
+def check_expansion(connection: Connection) -> None:
+    """See that the registry names the earlier programs of this release's schools, as `install` of it does.
+
+    Before, these programs would be closed to each school that is migrated. Raises NotInstalled, with advice.
+    """
+    named = select(also_served.c.served_by).where(also_served.c.revision == head())
+    if not set(migrations.tenant.SERVED_BY_EARLIER) <= set(connection.execute(named).scalars()):
+        raise NotInstalled(
+            f"The registry does not say yet which programs of before serve schools at {head()}. "
+            "Run: school-service tenants init"
+        )
+
+
 def check_roles(connection: Connection, *, most: int | None = None) -> None:
     """See that each school has its role, or `most` of them; raises MissingRole for the first school without.
 

@@ -11,11 +11,12 @@ import pytest
 from sqlalchemy import event, text
 
 from tenants.connections import engines as database
-from tenants.exceptions import UnknownSchool
+from tenants.exceptions import NotInstalled, UnknownSchool
 from tenants.migrations.migrate import LockRetry, list_migration_states, migrate_schools
 from tenants.migrations.migration_sql import head
 from tenants.provisioning.create import create_school
 from tenants.registry import schools as registry
+from tenants.registry.installation import install
 from tests.cli.program import wait_for
 from tests.postgres import at_schools
 from tests.tenants.catalogue import drift, read_catalogue
@@ -166,9 +167,10 @@ def test_with_nothing_to_do_the_registry_alone_is_read(here):
 
     report = migrate_schools(here)
 
-    assert len(sent) == 2
+    assert len(sent) == 3
     assert "registry.revision" in sent[0]
-    assert "registry.schools" in sent[1]
+    assert "registry.also_served" in sent[1]
+    assert "registry.schools" in sent[2]
     assert (report.migrated, report.skipped, report.complete) == ([], 2, True)
 
 
@@ -196,6 +198,20 @@ def test_a_broken_school_does_not_hold_up_the_others(here, later):
     )
     assert ids(report.migrated) == ids(schools) - {broken.id}
     assert (revision(here, broken), level(here, broken)) == (head(here.history), "0")
+
+
+def test_before_the_registry_names_the_programs_of_before_no_school_is_touched(here, later, monkeypatch):
+    """They would be closed to each school that is migrated, also where the registry's revision stays."""
+    (school,) = make_schools(here, 1)
+    monkeypatch.setattr("migrations.tenant.SERVED_BY_EARLIER", ("t0001",))
+
+    with pytest.raises(NotInstalled, match="tenants init"):
+        migrate_schools(later)
+    assert level(here, school) == "0"
+    assert standings(later)[school.id].error is None
+
+    install(later)
+    assert ids(migrate_schools(later).migrated) == {school.id}
 
 
 def test_what_failed_and_why_is_kept_until_the_school_is_migrated(here, later):
