@@ -359,13 +359,14 @@ def supervise(
     """
     part = Part.of(settings, os.environ, workers, threads)
     environment = {**os.environ, **part.environment()}
+    python = name_python()
     of_folder = () if folder is None else ("--data-dir", str(folder))
 
     def command(number: int, control: int, listening: int) -> list[str]:
         sockets = map(str, (number, control, listening))
         of_serve = ("--workers", str(workers), "--threads", str(part.threads), "--worker", *sockets)
         # Nothing is imported from the working directory.
-        return [sys.executable, "-P", "-m", "school_service", "serve", *of_folder, *of_serve]
+        return [python, "-P", "-m", "school_service", "serve", *of_folder, *of_serve]
 
     def announce() -> None:
         details = {"address": base_address(listener), "workers": workers, **_of_each(part)}
@@ -374,6 +375,16 @@ def supervise(
     raise_file_limit()
     with _metrics(settings, workers) as metrics:
         Supervisor(listener, workers, command, environment, metrics, announce).run()
+
+
+def name_python() -> str:
+    """Name this Python by the folder of the command as it was called.
+
+    Where that leads through a link to an installation, so does the start of each worker: a reload follows the link.
+    """
+    python = Path(sys.executable)
+    named = Path(sys.argv[0]).absolute().with_name(python.name)
+    return str(named if named.exists() and named.parent.samefile(python.parent) else python)
 
 
 def _of_each(part: Part) -> dict[str, int]:

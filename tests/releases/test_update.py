@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -236,11 +237,11 @@ def test_no_row_is_lost_or_changed_by_the_update_or_by_taking_it_back(
 
 # From 0.3.0
 
-# In place of /opt another folder, and of systemd a signal. The other lines are the page's.
+# In place of /opt another folder with environments, and of systemd a signal. The other lines are the page's.
 PREAMBLE = """
 set -u
 RELEASE={release} BEFORE={before}
-school-service() {{ PYTHONPATH="${{PROGRAM:-{opt}/school-service}}" {python} -P -m school_service "$@"; }}
+school-service() {{ "${{PROGRAM:-{opt}/school-service}}/bin/python3" -P -m school_service "$@"; }}
 install() {{ :; }}
 systemctl() {{ [ "$1" = daemon-reload ] || {{ [ "$*" = "reload school-service@*" ] && kill -HUP {pid}; }}; }}
 """
@@ -277,23 +278,29 @@ def versions(service):
     return {service.ok("GET", "/health")["version"] for _ in range(40)}
 
 
+def environment_of(folder, tree):
+    """Make an environment of its own for the release in a tree, as pip does; what it needs is that of the tests."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    (packages / "needed.pth").write_text(sysconfig.get_path("purelib"))
+    for package in ("school_service", "tenants", "migrations"):
+        (packages / package).symlink_to(tree / package)
+
+
 def test_nobody_sees_503_from_0_3_0_to_this_release_or_back(installation, release_0_3, tmp_path):
     opt = tmp_path / "opt"
-    opt.mkdir()
-    link = opt / "school-service"
-    (opt / "school-service-0.3.0").symlink_to(release_0_3)
-    (opt / f"school-service-{__version__}").symlink_to(ROOT)
-    link.symlink_to(opt / "school-service-0.3.0")
-    schools, secret = installation.filled(link)
+    environment_of(opt / "school-service-0.3.0", release_0_3)
+    environment_of(opt / f"school-service-{__version__}", ROOT)
+    (opt / "school-service").symlink_to(opt / "school-service-0.3.0")
+    schools, secret = installation.filled(release_0_3)
+    installation.settings["PYTHONPATH"] = ""
+    # What pip writes into the first line of a command: its own environment, and not the link.
+    python = opt / "school-service-0.3.0" / "bin" / "python3"
+    command = (str(python), "-P", "-m", "school_service")
+    cwd, settings = installation.cwd, installation.settings
 
-    with installation.serving(link, "--workers", "2") as service:
-        values = {
-            "release": __version__,
-            "before": "0.3.0",
-            "opt": opt,
-            "python": sys.executable,
-            "pid": service.process.pid,
-        }
+    with serving("--workers", "2", cwd=cwd, settings=settings, command=command) as service:
+        values = {"release": __version__, "before": "0.3.0", "opt": opt, "pid": service.process.pid}
         token = service.client_token("front-end", secret)
         readers = [Reader(service.base_url, school, PASSWORD, token) for school in schools]
         before = read_all(readers, service.base_url)

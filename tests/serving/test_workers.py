@@ -351,6 +351,25 @@ def test_the_end_loses_no_request(service):
     assert stopped() - before == 2
 
 
+def test_a_reload_follows_the_link_by_which_the_command_was_called(tmp_path, monkeypatch):
+    """As /opt/school-service leads to the environment of one release, and then to that of another."""
+    bin_of_release, elsewhere = tmp_path / "release" / "bin", tmp_path / "elsewhere"
+    for folder in (bin_of_release, elsewhere):
+        folder.mkdir(parents=True)
+        (folder / "python3").touch()
+    (tmp_path / "link").symlink_to("release")
+    monkeypatch.setattr("sys.executable", str(bin_of_release / "python3"))
+
+    for called, python in (
+        (tmp_path / "link" / "bin" / "school-service", tmp_path / "link" / "bin" / "python3"),
+        # Another Python, and none.
+        (elsewhere / "school-service", bin_of_release / "python3"),
+        (tmp_path / "school_service" / "__main__.py", bin_of_release / "python3"),
+    ):
+        monkeypatch.setattr("sys.argv", [str(called)])
+        assert supervisor.name_python() == str(python)
+
+
 @pytest.mark.program
 def test_what_keeps_a_worker_from_serving_is_said_once(installed, folder):
     done = run(
