@@ -148,7 +148,7 @@ def expanding(tenancy, added):
         connection.execute(insert(also_served), {"revision": head(added), "served_by": head()})
     yield
     with tenancy.admin.begin() as connection:
-        connection.execute(delete(also_served))
+        connection.execute(delete(also_served).where(also_served.c.revision == head(added)))
 
 
 @pytest.mark.usefixtures("expanding")
