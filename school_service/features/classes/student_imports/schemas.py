@@ -31,7 +31,10 @@ class ClassListSchema(Schema):
     format = Choice(
         FORMATS,
         load_default=XLSX,
-        metadata={"description": "A workbook, or comma-separated values in UTF-8."},
+        metadata={
+            "description": "A workbook, or comma-separated values in UTF-8: a text that begins with =, +, - or @ has "
+            "an apostrophe before it, which an upload takes away."
+        },
     )
 
     @validates_schema
