@@ -236,6 +236,18 @@ def scores_in_reach(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Co
     return may_be & _any_of(is_form_student(reach, student_id), taken)
 
 
+def scores_to_fill_in(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Condition:
+    """Whether a student's record in a cohort subject is in the sheet to fill in: as `scores_in_reach`.
+
+    To a teacher of the subject a student of theirs as form teacher alone is none, since they enter nothing for them.
+    """
+    in_reach = scores_in_reach(reach, cohort_subject_id, student_id)
+    if not reach.by("T"):
+        return in_reach
+    taken = tuple_(cohort_subject_id, student_id).in_(_taught_takers(reach))
+    return in_reach & _any_of(taken, ~is_taught(reach, cohort_subject_id))
+
+
 def is_form_batch(reach: Reach, batch_id: Any) -> Condition:
     """Whether the caller looks after a batch, by its id."""
     return _is_in(reach, batch_id, "form_batches") if reach.by("F") else _NOTHING

@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 
 import pytest
+from openpyxl import load_workbook
 
 from tests.factories import UNKNOWN_ID
 from tests.features.reach.conftest import Own, error_of, ids, make_arms
@@ -285,6 +286,33 @@ class TestAbsencesAndSheets:
         assert {row["student"]["id"] for row in shown} == set(arms.in_a)
         other_arm = teacher.get(f"{path}/download-sheet?batch={arms.b}")
         assert error_of(other_arm) == error_of(teacher.get(f"{path}/download-sheet?batch={UNKNOWN_ID}"))
+
+    def test_a_sheet_of_who_is_form_teacher_of_another_arm_can_be_sent_back(
+        self, arms, make, own, assessment
+    ):
+        path = f"/assessments/{assessment['id']}"
+        employee, client = own.teacher()
+        own.assign(employee, arms.subject, arms.b)
+        make.api.ok(make.api.patch(f"/teachers/{arms.a}/add_to_batch", {"teacher_id": employee["id"]}))
+
+        def downloaded(query=""):
+            return load_workbook(BytesIO(client.get(f"{path}/download-sheet{query}").data))
+
+        def names_in(book):
+            return [row[2].value for row in book["Scores"].iter_rows(min_row=2)]
+
+        book = downloaded()
+        assert names_in(book) == ["Bassey"]
+        book["Scores"]["D2"] = 7
+        file = BytesIO()
+        book.save(file)
+        data = {"scoresheet": (BytesIO(file.getvalue()), "scores.xlsx")}
+        sent = client.post(f"{path}/scoresheet", data=data, content_type="multipart/form-data")
+        assert client.ok(sent)["created"] == 1
+        # Those of the form teacher's own arm are read by its sheet, and by that of a subject not taught.
+        assert names_in(downloaded(f"?batch={arms.a}")) == ["Abara", "Adeyemi"]
+        path = f"/assessments/{make.assessment(arms.other, arms.term)['id']}"
+        assert names_in(downloaded()) == ["Abara", "Adeyemi"]
 
 
 class TestHeldByASubmission:

@@ -376,7 +376,8 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
     )
     is_listed = [SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id]
     if reach is not None:
-        is_listed.append(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
+        is_mine = scopes.scores_to_fill_in if batch_id is None else scopes.scores_in_reach
+        is_listed.append(is_mine(reach, SubjectEnrollment.cohort_subject_id, Student.id))
     if batch_id is not None:
         is_listed.append(
             exists()
