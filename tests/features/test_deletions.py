@@ -221,7 +221,28 @@ def make_assessment(make):
     )
 
 
+def make_named(kind, path):
+    """Prepare one of the names that employees have."""
+
+    def prepare(make):
+        def use(made):
+            body = make.employee_body(**{kind.removeprefix("employee_"): made["id"]})
+            return lambda api: api.post("/employees", body)
+
+        return creating(make, kind, path, use, name="Accuonts", correct={"name": "Accounts"})
+
+    return prepare
+
+
 RECORDS = [
+    Record("department", make_named("department", "/departments"), "1 employee", "settings"),
+    Record(
+        "employee-category",
+        make_named("employee_category", "/employee-categories"),
+        "1 employee",
+        "settings",
+    ),
+    Record("position", make_named("position", "/positions"), "1 employee", "settings"),
     Record("assessment", make_assessment),
     Record("session", make_session, "1 term", "terms"),
     Record("term", make_term, "1 assessment"),

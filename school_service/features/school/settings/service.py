@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo, available_timezones
 from sqlalchemy import column, func, literal, literal_column, select, table, update
 
 from school_service.core.database import db
+from school_service.core.deletion import Deletion
 from school_service.core.errors import Invalid
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import Query, ReadModel, read_model
-from school_service.core.records import change, get, record_name, remove
+from school_service.core.records import change, get, record_name
 from school_service.core.statements import NewRow, insert_row, statement
 from school_service.core.texts import GIVEN_FIRST
 from school_service.features.audit.service import audit_change
@@ -26,6 +27,9 @@ from school_service.features.school.models import (
 from tenants.clock import now
 
 SCHOOL_ENTITY = "settings"
+
+_NAMED: tuple[type[NamedSetting], ...] = (Department, EmployeeCategory, Position)
+DELETIONS = {model: Deletion(model, {"name": model.name}) for model in _NAMED}
 
 _NO_TIME_ZONE = "no such time zone: name one as IANA does, such as Africa/Lagos"
 _TIME_ZONES = table("pg_timezone_names", column("name"))
@@ -156,9 +160,9 @@ def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:
 
     One of an employee is a conflict, even of a deleted employee, since the row stays. Raises NotFound.
     """
-    setting = get(model, setting_id, for_update=True)
-    audit_change(_entity_of(model), setting.id, old={"name": setting.name})
-    return remove(setting)
+    record = DELETIONS[model].lock(setting_id)
+    audit_change(_entity_of(model), setting_id, old=record.values)
+    return record.delete()
 
 
 def _entity_of(model: type[NamedSetting]) -> str:

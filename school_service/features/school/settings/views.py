@@ -151,7 +151,7 @@ def _serve_names(
         @blp.requires(Permission.SETTINGS_DELETE)
         @blp.summary(f"Delete {noun} that no employee has.")
         @blp.returns_deleted()
-        @blp.if_match(read_one, row_lock(model))
+        @blp.if_match(read_one, service.DELETIONS[model].row_lock)
         def delete(self, id: UUID) -> Any:
             return service.delete_named(model, setting_id=id)
 

@@ -127,12 +127,12 @@ def test_the_default_ones_can_be_deleted_and_made_again(api, kind):
 
 def test_one_that_an_employee_has_is_in_use(api, make, kind):
     made = kind.make(make)
-    employee = make.employee(**{kind.member: made["id"]})
+    employee, _ = (make.employee(**{kind.member: made["id"]}) for _ in range(2))
 
     for _ in range(2):
         answer = api.delete(f"{kind.path}/{made['id']}")
         assert answer.status_code == 409
-        assert answer.get_json()["message"] == f"The {kind.singular} is in use by an employee."
+        assert answer.get_json()["message"] == f"The {kind.singular} is in use by 2 employees."
         assert made in api.ok(api.get(kind.path))
         # The record of a deleted employee stays.
         api.delete(f"/employees/{employee['id']}")
