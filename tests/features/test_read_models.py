@@ -34,6 +34,7 @@ WITHOUT_READ_MODEL = {
     "TermResultSchema": "computed of what was entered, or made of a stored card",
     "ReportCardSchema": "made of a stored card, or computed of what was entered",
     "VerifiedPaperSchema": "made of a stored card or transcript",
+    "TranscriptSchema": "the published record, and beside it the moment of the request",
     "HealthSchema": "found out by the view",
     "ReadinessSchema": "found out by the view",
     "LifeSchema": "said by the view",

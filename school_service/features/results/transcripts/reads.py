@@ -51,7 +51,7 @@ _NO_IDS: Any = literal_column("'{}'::uuid[]")
 
 @read_model
 def transcript(student_id: UUID, user_id: UUID | None = None, reach: Reach | None = None) -> Query:
-    """Read model of TranscriptSchema: the published results of a student, of the frozen cards alone.
+    """Read model of PublishedRecordSchema: the published results of a student, of the frozen cards alone.
 
     The student's particulars and the letterhead are those of the newest card, of the present without one; the dates of
     admission and leaving, and the former school, are of the present. `user_id` is the owner of the token: the student's
@@ -108,11 +108,7 @@ def _transcript(
     of_school = func.jsonb_build_object(*(part for fact in known.items() for part in fact))
     head: Any = func.coalesce(newest.c.card["letterhead"], cast(letterhead(), JSONB), type_=JSONB())
     members = (*SCHOOL, "logo", "signature") if on_paper else SCHOOL
-    more = (
-        _of_paper(cards, newest, own, moment)
-        if on_paper
-        else [func.statement_timestamp().label("generated_at")]
-    )
+    more = _of_paper(cards, newest, own, moment) if on_paper else []
     return (
         select(
             cast(student.op("||")(of_school), JSON).label("student"),

@@ -74,8 +74,8 @@ class TranscriptSessionSchema(_FiguresSchema):
     )
 
 
-class TranscriptSchema(RecordSchema):
-    """Everything published of a student."""
+class PublishedRecordSchema(RecordSchema):
+    """Everything published of a student, whenever it is asked for."""
 
     student = fields.Nested(TranscriptStudentSchema)
     school = fields.Nested(TranscriptSchoolSchema)
@@ -83,4 +83,9 @@ class TranscriptSchema(RecordSchema):
         fields.Nested(TranscriptSessionSchema), metadata={"description": "The oldest first."}
     )
     graduation_class = fields.String(allow_none=True, metadata={"description": "Of graduates."})
+
+
+class TranscriptSchema(PublishedRecordSchema):
+    """Everything published of a student."""
+
     generated_at = fields.AwareDateTime()

@@ -10,10 +10,12 @@ from flask.views import MethodView
 from school_service.auth.policies import own_student
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
+from school_service.core.statements import answered_beside
 from school_service.features.results.transcripts import reads, service
 from school_service.features.results.transcripts.schemas import TranscriptSchema
 from school_service.web.app_state import current_user_id
 from school_service.web.blueprint import Blueprint
+from tenants.clock import now
 
 blp = Blueprint("transcripts", __name__, description="Everything that was published of a student.")
 
@@ -29,4 +31,4 @@ class Transcript(MethodView):
 
         Students need no permission for their own: they see positions as the school shows them.
         """
-        return reads.transcript(id, current_user_id())
+        return answered_beside(reads.transcript(id, current_user_id()), {"generated_at": now()})

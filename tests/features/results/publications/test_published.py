@@ -656,6 +656,19 @@ def test_positions_are_shown_as_they_were_set_when_it_was_published(api, make, a
 # The transcript
 
 
+def test_the_tag_of_a_transcript_is_without_the_moment_at_which_it_is_asked_for(api, make, arms):
+    student = arms.students[arms.first][0]
+    arms.published()
+    path = f"/students/{student}/transcript"
+    for client in (api, as_student(make, student)):
+        first = client.get(path)
+        known = {"If-None-Match": first.headers["ETag"]}
+        assert client.get(path, headers=known).status_code == 304
+        assert client.get(path).get_json()["generated_at"] > first.get_json()["generated_at"]
+    arms.published(arms.first, term="SECOND")
+    assert api.get(path, headers=known).status_code == 200
+
+
 def test_a_transcript_has_every_published_term_the_oldest_session_first(api, make, arms):
     student = arms.students[arms.first][0]
     arms.published()
