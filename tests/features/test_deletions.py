@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from school_service.features.classes.enrollments import service as enrollments
+from school_service.features.school.cohorts import service as cohorts
 from tests.cli.program import wait_for
 from tests.features.observations.metrics.sheets import Observed
 from tests.postgres import on_postgresql_alone
@@ -402,6 +403,29 @@ def test_an_arm_into_which_somebody_is_being_enrolled_is_not_deleted(
 
     assert (enrolled.result().status_code, deleted.result().status_code) == (200, 409)
     assert api.ok(api.get(path))["id"] == arm["id"]
+
+
+@on_postgresql_alone
+def test_a_cohort_that_is_being_deleted_gets_no_arm(committing, tenancy, monkeypatch):
+    api = committing.api
+    path = f"/cohorts/{committing.cohort()['id']}"
+    log, locked, go_on = cohorts.audit_changes, Event(), Event()
+
+    def log_slowly(*arguments):
+        locked.set()
+        assert go_on.wait(60)
+        return log(*arguments)
+
+    monkeypatch.setattr(cohorts, "audit_changes", log_slowly)
+    with ThreadPoolExecutor(2) as threads:
+        deleted = threads.submit(api.using().delete, path)
+        assert locked.wait(60)
+        made = threads.submit(api.using().post, f"{path}/batches", {"name": "B"})
+        wait_for(lambda: made.done() or execute(tenancy.admin_url, WAITING), "the arm that waits")
+        go_on.set()
+
+    assert (deleted.result().status_code, made.result().status_code) == (200, 404)
+    assert message(made.result()) == "No such cohort."
 
 
 @each_used

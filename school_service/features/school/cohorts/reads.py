@@ -113,8 +113,11 @@ def for_cohort(classroom_id: UUID, session: str, batches: int) -> Query:
 
 @read_model
 def for_batch(cohort_id: UUID) -> Query:
-    """Take the number of a new batch of a cohort; no row without one, and no number taken."""
-    number = number_taken(BATCHES, exists().where(Cohort.id == cohort_id))
+    """Take the number of a new batch of a cohort, which stays meanwhile; no row and no number without one."""
+    cohort = (
+        select(Cohort.id).where(Cohort.id == cohort_id).with_for_update(read=True, key_share=True).subquery()
+    )
+    number = number_taken(BATCHES, exists(select(cohort.c.id)))
     return select(number.c.value.label("number"))
 
 
