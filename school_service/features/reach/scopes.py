@@ -230,10 +230,11 @@ def scores_in_reach(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Co
     """
     if not reach.by("T"):
         return is_form_student(reach, student_id)
-    taken = tuple_(cohort_subject_id, student_id).in_(_taught_takers(reach))
     # By the students alone PostgreSQL finds what may be in reach, such as scores, by an index.
     may_be = _is_one_of(student_id, _array_of(select(_now_in_arms(reach).c.student_id)))
-    return may_be & _any_of(is_form_student(reach, student_id), taken)
+    return may_be & _any_of(
+        is_form_student(reach, student_id), _is_taker(reach, cohort_subject_id, student_id)
+    )
 
 
 def scores_to_fill_in(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Condition:
@@ -244,8 +245,13 @@ def scores_to_fill_in(reach: Reach, cohort_subject_id: Any, student_id: Any) -> 
     in_reach = scores_in_reach(reach, cohort_subject_id, student_id)
     if not reach.by("T"):
         return in_reach
-    taken = tuple_(cohort_subject_id, student_id).in_(_taught_takers(reach))
-    return in_reach & _any_of(taken, ~is_taught(reach, cohort_subject_id))
+    is_taker = _is_taker(reach, cohort_subject_id, student_id)
+    return in_reach & _any_of(is_taker, ~is_taught(reach, cohort_subject_id))
+
+
+def _is_taker(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Condition:
+    """Whether the caller teaches a cohort subject to a student who takes it."""
+    return tuple_(cohort_subject_id, student_id).in_(_taught_takers(reach))
 
 
 def is_form_batch(reach: Reach, batch_id: Any) -> Condition:

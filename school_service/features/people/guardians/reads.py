@@ -13,6 +13,7 @@ from sqlalchemy import (
     Select,
     Text,
     Uuid,
+    and_,
     cast,
     column,
     func,
@@ -337,13 +338,17 @@ def facts_of_renamed(guardian_id: UUID, full_name: str | None) -> Query:
         .where(
             theirs.guardian_id == guardian_id,
             Guardian.id != guardian_id,
-            _STOPPED,
-            _KEYS["name"] == folded(cast(full_name, Text)),
+            _is_stopped_as(full_name),
         )
     )
     return facts_of_guardians.query(guardian_id=guardian_id).add_columns(
         stops.scalar_subquery().label("stops_of_name")
     )
+
+
+def _is_stopped_as(full_name: Any) -> Any:
+    """Tell, in a query of links and guardians, whether a link is stopped, and of a guardian of this folded name."""
+    return and_(_STOPPED, _KEYS["name"] == folded(cast(full_name, Text)))
 
 
 @read_model
@@ -369,7 +374,7 @@ def students_seen(student_ids: list[UUID], full_name: str) -> Query:
         erased=User.erased_at.is_not(None),
         guardians=of_links(func.count()),
         primary=of_links(StudentGuardian.guardian_id, StudentGuardian.is_primary),
-        stopped=of_links(func.count(), _STOPPED, _KEYS["name"] == folded(cast(full_name, Text))),
+        stopped=of_links(func.count(), _is_stopped_as(full_name)),
     )
     return (
         select(func.json_object_agg(cast(Student.id, Text), document).label("students"))

@@ -60,7 +60,9 @@ class NewSessionSchema(Schema):
     name = Text(metadata={"description": "Such as 2025/2026."})
     start_date = IsoDate(metadata={"description": "The first day; not before 1900."})
     end_date = IsoDate(
-        metadata={"description": "The last day; not before `start_date`, and at most 20 years later."}
+        metadata={
+            "description": "The last day; not before `start_date`, in its year or one of the 20 after it."
+        }
     )
     current = StrictBoolean(
         required=False, metadata={"description": "True makes it the current session, and no other."}
