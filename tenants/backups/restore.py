@@ -35,6 +35,7 @@ from tenants.provisioning.create import (
     grant_statements,
     schema_statements,
 )
+from tenants.registry.installation import check_expansion
 from tenants.registry.schools import School, change_school, find_school, schema_name
 from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
@@ -70,8 +71,8 @@ def restore(
     the private keys for an encrypted one.
 
     Raises BackupRefused if the file is no backup, damaged, encrypted to another key, newer than this program, or holds
-    data without a place in the school's revision; AlreadyExists if the id is taken; NotInstalled; ProgramMissing,
-    ProgramFailed.
+    data without a place in the school's revision; AlreadyExists if the id is taken; NotInstalled, also if
+    `tenants init` of this program has not run; ProgramMissing, ProgramFailed.
     """
     with open_archive(path, identities) as archive:
         manifest = archive.manifest
@@ -80,6 +81,7 @@ def restore(
         schema = schema_name(row["id"])
         tenancy.placement.prepare(tenancy.admin)
         with tenancy.admin.begin() as connection:
+            check_expansion(connection)
             owner = _create_schema(tenancy, connection, row)
             tables = table_columns(connection, schema)
             with (

@@ -44,7 +44,7 @@ from tenants.provisioning.ownership import (
     schema_owner,
     table_grants,
 )
-from tenants.registry.installation import check_expansion, check_installed
+from tenants.registry.installation import check_expansion
 from tenants.registry.schools import failed_migrations, schema_name, schools, schools_to_lock
 from tenants.tenancy import Tenancy
 
@@ -218,7 +218,6 @@ def migrate_schools(
     """
     begun = time.monotonic()
     with tenancy.admin.connect() as connection:
-        check_installed(connection)
         check_expansion(connection)
         schools = list_migration_states(connection, tenancy)
     if school_id is not None:

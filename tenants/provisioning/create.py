@@ -16,15 +16,14 @@ from tenants.connections.engines import execute_script, mark_school, quote_ident
 from tenants.driver_errors import constraint_names, sqlstate
 from tenants.exceptions import AlreadyExists, NotInstalled, TenancyError
 from tenants.migrations.migration_sql import baseline
-from tenants.provisioning.ownership import table_grants
+from tenants.provisioning.ownership import login_grant, table_grants
+from tenants.registry.installation import check_expansion
 from tenants.registry.schools import (
     SHORT_NAME_TAKEN,
     UNIQUE_SHORT_NAME,
     School,
     find_school,
-    lacks_registry,
     schema_name,
-    school_id_of,
 )
 from tenants.tenancy import Administrator, SeedRows, Tenancy
 
@@ -42,12 +41,14 @@ def create_school(
     """Create a school, ready to use, with its first user; `details` as `tenants.registry.details` checks them.
 
     Sends one statement batch without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no
-    schema, no role and no row of the registry. Raises AlreadyExists if the id is taken, NotInstalled.
+    schema, no role and no row of the registry. Raises AlreadyExists if the id is taken; NotInstalled, also if
+    `tenants init` of this program has not run.
     """
     school_id = school_id or uuid4()
     rows = list(tenancy.seed(administrator))
     tenancy.placement.prepare(tenancy.admin)
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        check_expansion(connection)
         mark_school(connection, school_id)
         statements = creation_statements(
             tenancy, connection, school_id=school_id, name=name, rows=rows, details=details
@@ -126,12 +127,6 @@ def grant_statements(tenancy: Tenancy, school_id: UUID) -> list[str]:
     return table_grants(schema)
 
 
-def login_grant(tenancy: Tenancy, schema: str) -> str:
-    """Write the statement to let the serving login into a school with an existing role."""
-    login = quote_identifier(tenancy.placement.login_of(school_id_of(schema)))
-    return f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE'
-
-
 def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
     """Write an INSERT of many rows, each a mapping with the same keys, as SQL text."""
     columns = list(rows[0])
@@ -162,4 +157,4 @@ def creation_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
             "The login that is to serve the school, or the role that is to own its tables, is missing. "
             "Run: school-service tenants init"
         )
-    return NotInstalled() if lacks_registry(error) else None
+    return None

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Text, literal_column, text
 
 from migrations.tenant import APPEND_ONLY, CHANGED_COLUMNS
 from tenants.connections.engines import execute_script, quote_identifier, quote_literal
+from tenants.registry.schools import school_id_of
 from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
@@ -45,6 +46,12 @@ _TABLES_OF_OWNER = text(
     ORDER BY c.relname
     """
 )
+
+
+def login_grant(tenancy: Tenancy, schema: str) -> str:
+    """Write the statement to let the serving login into a school with an existing role."""
+    login = quote_identifier(tenancy.placement.login_of(school_id_of(schema)))
+    return f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE'
 
 
 def schema_owner(connection: Connection, schema: str) -> str | None:

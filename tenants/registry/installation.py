@@ -16,7 +16,7 @@ import migrations.tenant
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.exceptions import MissingRole, NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import head, history, registry_head, registry_revisions
-from tenants.provisioning.create import login_grant
+from tenants.provisioning.ownership import login_grant
 from tenants.registry.schools import (
     also_served,
     clients,
@@ -174,10 +174,11 @@ def check_installed(connection: Connection) -> None:
 
 
 def check_expansion(connection: Connection) -> None:
-    """See that the registry names the earlier programs of this release's schools, as `install` of it does.
+    """See that the registry is installed, and names the earlier programs of this release's schools, as `install` does.
 
-    Before, these programs would be closed to each school that is migrated. Raises NotInstalled, with advice.
+    Before, these programs would be closed to each school that is made or migrated. Raises NotInstalled, with advice.
     """
+    check_installed(connection)
     named = select(also_served.c.served_by).where(also_served.c.revision == head())
     if not set(migrations.tenant.SERVED_BY_EARLIER) <= set(connection.execute(named).scalars()):
         raise NotInstalled(

@@ -934,6 +934,19 @@ def test_an_id_that_is_taken_is_refused_and_nothing_changes(server, few, school,
         restore(bare, file)
 
 
+def test_before_the_registry_names_the_programs_of_before_no_school_is_restored(
+    few, school, file, monkeypatch
+):
+    back_up(few, school.id, file)
+    monkeypatch.setattr("migrations.tenant.SERVED_BY_EARLIER", ("t0001",))
+    copy = uuid4()
+
+    with pytest.raises(NotInstalled, match="tenants init"):
+        restore(few, file, school_id=copy)
+
+    assert traces(few, copy) == []
+
+
 def test_of_two_that_restore_at_once_one_succeeds(few, school, file):
     back_up(few, school.id, file)
     copy = uuid4()

@@ -94,7 +94,7 @@ def test_any_name_is_kept_as_it_is(few, name):
     assert users_seen(few, school) == [(name, school.schema)]
 
 
-def test_creating_is_one_message_and_a_look_at_the_result(tenancy):
+def test_creating_is_one_message_between_looks_at_the_registry_and_at_the_result(tenancy):
     measured = replace(tenancy)  # with an engine of its own
     sent = []
     event.listen(measured.admin, "before_cursor_execute", lambda *arguments: sent.append(arguments[2]))
@@ -103,7 +103,7 @@ def test_creating_is_one_message_and_a_look_at_the_result(tenancy):
 
     # On Citus: is it there, is this its coordinator, and has each node the registry's tables?
     looked = ["SELECT"] * 3 if on_citus() else []
-    assert [statement.split()[0] for statement in sent] == [*looked, "INSERT", "SELECT"]
+    assert [statement.split()[0] for statement in sent] == [*looked, "SELECT", "SELECT", "INSERT", "SELECT"]
 
 
 # All or nothing.
@@ -222,6 +222,16 @@ def test_a_name_that_can_not_be_stored_leaves_nothing_behind(few, name):
 def test_without_a_registry_the_message_says_what_to_do(server):
     with installation(server, installed=False) as bare, pytest.raises(NotInstalled, match="tenants init"):
         create(bare)
+
+
+def test_before_the_registry_names_the_programs_of_before_no_school_is_created(few, monkeypatch):
+    monkeypatch.setattr("migrations.tenant.SERVED_BY_EARLIER", ("t0001",))
+    school_id = uuid4()
+
+    with pytest.raises(NotInstalled, match="tenants init"):
+        create(few, school_id=school_id)
+
+    assert traces(few, school_id) == []
 
 
 # Whoever provisions.
