@@ -60,8 +60,10 @@ def own_place(app, tenancy):
 
 @pytest.fixture
 def caller(app, document, own_place):
-    """The administrator of a school of this module, whose requests commit."""
-    return ApiClient(app, document, own_place.admin_token, own_place.id)
+    """The administrator of a school of this module, whose requests commit, with a connection in the pool."""
+    caller = ApiClient(app, document, own_place.admin_token, own_place.id)
+    caller.ok(caller.get("/classrooms"))
+    return caller
 
 
 # Nobody at the address
