@@ -2,8 +2,8 @@
 
 The metadata has table and columns of each constraint, so no feature writes such a message. A constraint with words of
 its own brings them: `UniqueConstraint(…, info={"message": "…"})`; one on a column computed by the service names the
-field it is computed of: `info={"field": "…"}`. One
-whose violation is no duplicate brings its reason: `info={"type": …}`.
+field it is computed of: `info={"field": "…"}`. Where bodies have other members than the columns, it names those whose
+value is taken: `info={"members": (…)}`. One whose violation is no duplicate brings its reason: `info={"type": …}`.
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ def violation(error: DBAPIError) -> Violation | None:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A constraint of the metadata: its table, its columns, and its own message and reason, if it has them."""
+    """A constraint of the metadata: its table, its columns, and its own members, message and reason, if it has them."""
 
     table: Table
     columns: tuple[str, ...]
+    members: tuple[str, ...] | None
     message: str | None
     type: ErrorType | None
 
@@ -77,8 +78,9 @@ def _duplicate(name: str) -> Violation:
     known = _constraints().get(name)
     if known is None:
         return Violation(409, ErrorType.DUPLICATE, "A record with these values exists already.")
-    fields = {_field(column): ["already taken"] for column in known.columns}
-    columns = " and ".join(_field(column).replace("_", " ") for column in known.columns)
+    names = [_field(column) for column in known.columns]
+    fields = {name: ["already taken"] for name in known.members or names}
+    columns = " and ".join(name.replace("_", " ") for name in names)
     words = _one_of(known.table)
     message = f"{words[0].upper()}{words[1:]} with this {columns} exists already."
     return Violation(409, known.type or ErrorType.DUPLICATE, known.message or message, fields)
@@ -129,7 +131,8 @@ def _describe(table: Table, source: Constraint | Index, columns: Iterable[Any] |
     names = tuple(column.name for column in columns) if columns is not None else ()
     if "field" in source.info:
         names = (source.info["field"],)
-    return _Known(table, names, source.info.get("message"), source.info.get("type"))
+    info = source.info
+    return _Known(table, names, info.get("members"), info.get("message"), info.get("type"))
 
 
 def _one_of(table: Table) -> str:

@@ -30,7 +30,10 @@ class CohortSubject(db.Model):
     """A subject taught to a cohort: to all its students, or as an elective to those choosing it."""
 
     __tablename__ = "cohort_subjects"
-    __table_args__ = (UniqueConstraint("cohort_id", "subject_id"), UniqueConstraint("id", "cohort_id"))
+    __table_args__ = (
+        UniqueConstraint("cohort_id", "subject_id", info={"members": ("cohort_id", "subject_id")}),
+        UniqueConstraint("id", "cohort_id"),
+    )
 
     id: Mapped[UUID] = primary_key()
     cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id"))

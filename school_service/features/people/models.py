@@ -281,7 +281,7 @@ class Contact(db.Model):
 
     __tablename__ = "contacts"
     __table_args__ = (
-        UniqueConstraint("owner_id", "email_address"),
+        UniqueConstraint("owner_id", "email_address", info={"members": ("email_address",)}),
         stored(EVERYBODY, None, "to reach them", "read:contacts"),
     )
 

@@ -157,7 +157,7 @@ class Term(db.Model):
 
     __tablename__ = "terms"
     __table_args__ = (
-        UniqueConstraint("session_id", "term"),
+        UniqueConstraint("session_id", "term", info={"members": ("term",)}),
         # What belongs to a term belongs to its session: other tables refer to both together.
         UniqueConstraint("id", "session_id"),
         CheckConstraint("term IN ('FIRST', 'SECOND', 'THIRD')", name="term"),
@@ -226,7 +226,10 @@ class Cohort(db.Model):
     __tablename__ = "cohorts"
     # What happened in a cohort happened in its session: other tables refer to both together, so that a cohort
     # with a history can't be moved to another session.
-    __table_args__ = (UniqueConstraint("classroom_id", "session_id"), UniqueConstraint("id", "session_id"))
+    __table_args__ = (
+        UniqueConstraint("classroom_id", "session_id", info={"members": ("classroom", "session_id")}),
+        UniqueConstraint("id", "session_id"),
+    )
 
     id: Mapped[UUID] = primary_key()
     classroom_id: Mapped[UUID] = mapped_column(ForeignKey("classrooms.id"))
@@ -237,7 +240,10 @@ class Batch(db.Model):
     """An arm of a cohort, such as A; the first arm of a cohort has the cohort's id."""
 
     __tablename__ = "batches"
-    __table_args__ = (UniqueConstraint("cohort_id", "name"), UniqueConstraint("id", "cohort_id"))
+    __table_args__ = (
+        UniqueConstraint("cohort_id", "name", info={"members": ("name",)}),
+        UniqueConstraint("id", "cohort_id"),
+    )
 
     id: Mapped[UUID] = primary_key()
     number: Mapped[int] = mapped_column(Integer, unique=True)

@@ -56,6 +56,9 @@ def test_a_second_time_is_a_conflict(api, make):
 
     assert answer.status_code == 409
     assert answer.get_json()["message"] == "A cohort subject with this cohort and subject exists already."
+    assert answer.get_json()["errors"] == {
+        "json": {"cohort_id": ["already taken"], "subject_id": ["already taken"]}
+    }
 
 
 def test_any_batch_of_a_cohort_finds_its_subjects(api, make):

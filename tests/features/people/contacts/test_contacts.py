@@ -123,6 +123,7 @@ def test_a_second_with_the_same_address_is_a_conflict(api, make, owner):
 
     assert answer.status_code == 409
     assert answer.get_json()["message"] == "A contact with this owner and email address exists already."
+    assert answer.get_json()["errors"] == {"json": {"email_address": ["already taken"]}}
     assert api.ok(contact(api, owner["id"])) == made
 
 

@@ -97,6 +97,7 @@ def test_a_name_that_the_cohort_has_is_a_conflict(api, make):
 
     assert answer.status_code == 409
     assert answer.get_json()["message"] == "A batch with this cohort and name exists already."
+    assert answer.get_json()["errors"] == {"json": {"name": ["already taken"]}}
     assert make.batch(other, name="B")["name"] == make.batch(cohort, name="B")["name"]
 
 

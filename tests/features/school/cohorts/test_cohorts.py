@@ -109,6 +109,9 @@ def test_a_second_cohort_of_classroom_and_session_is_a_conflict(api, make):
 
     assert answer.status_code == 409
     assert answer.get_json()["message"] == "A cohort with this classroom and session exists already."
+    assert answer.get_json()["errors"] == {
+        "json": {"classroom": ["already taken"], "session_id": ["already taken"]}
+    }
 
 
 def test_a_cohort_takes_another_classroom_and_another_session(api, make):

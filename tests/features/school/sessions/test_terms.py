@@ -78,6 +78,7 @@ def test_a_session_has_each_term_once(api, make):
 
     assert answer.status_code == 409
     assert answer.get_json()["message"] == "A term with this session and term exists already."
+    assert answer.get_json()["errors"] == {"json": {"term": ["already taken"]}}
     assert api.post("/terms", {**body, "term": "SECOND"}).status_code == 200
 
 
