@@ -123,7 +123,7 @@ def _check_thresholds(lower: Decimal, upper: Decimal, apart_from: GradeConfigura
     if overlapped is not None:
         reason = f"overlaps {overlapped}"
         raise Duplicate(
-            f"The band from {lower} to {upper} {reason}.",
+            f"The band from {lower.normalize():f} to {upper.normalize():f} {reason}.",
             {"lower_threshold": [reason], "upper_threshold": [reason]},
         )
 

@@ -262,6 +262,22 @@ def test_a_change_into_another_band_is_a_conflict(api, changes, overlapped):
     assert bands(api) == before
 
 
+def test_thresholds_are_named_as_people_write_them(api, make):
+    made = make.without_grade_bands().grade_band(75, 100, letter_grade="A1")
+    make.grade_band(60, 70, letter_grade="B")
+    written = json.dumps(new_band(0, 0)).replace('threshold": 0', 'threshold": 1e2')
+
+    answers = [
+        api.post("/grade-configs", data=written, content_type="application/json"),
+        api.patch(f"/grade-configs/{made['id']}", {"lower_threshold": 70}),
+    ]
+
+    assert [answer.get_json()["message"] for answer in answers] == [
+        "The band from 100 to 100 overlaps A1 (75 to 100).",
+        "The band from 70 to 100 overlaps B (60 to 70).",
+    ]
+
+
 @pytest.mark.parametrize("changes", [{"lower_threshold": 74.01}, {"upper_threshold": 69.99}])
 def test_a_change_that_turns_the_thresholds_round_is_422(api, changes):
     answer = api.patch(f"/grade-configs/{band(api, 'B2')['id']}", changes)
