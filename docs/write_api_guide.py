@@ -1853,8 +1853,10 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
           422; a body is the same if its bytes are, that of an upload if its files are.
         - While the first request is under way, the second is 409: try again shortly.
         - What ended in an error is not stored: it can be tried again with the same key.
-        - Where an answer has a token, nothing is stored and the header is ignored: `POST /users/login`,
-          `/auth/oauth/token`, and `POST /users`, which is 409 where the username is there already.
+        - Where an answer has a token or a code, nothing is stored and the header is ignored: `POST /users/login`,
+          `/users/login/invitation`, `/me/identities` and `/auth/oauth/token`; `POST /users`, which is 409 where the
+          username is there already; `POST /invitations` and `/invitations/slips`, whose new codes take the place of
+          the first; and `POST /guardians/accounts`, after which `POST /invitations` invites the guardians by `users`.
 
         ## Change only what you have seen
 

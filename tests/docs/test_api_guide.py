@@ -6,6 +6,8 @@ import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+from tests.operations import STORED
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -27,3 +29,14 @@ def test_the_guide_is_what_the_service_answers(without_address, tenancy, monkeyp
     linked = {*re.findall(r'href="\.\./docs#/[\w-]+/(\w+)"', shown)}
     assert sorted(operations - linked) == [], "operations that the guide neither has nor lists"
     assert linked <= operations
+
+
+def test_the_guide_names_the_posts_whose_answer_is_not_stored():
+    guide = (DOCS / "api.md").read_text(encoding="utf-8")
+    repeated = guide.partition("## Send again safely")[2].partition("\n## ")[0]
+    named = {*re.findall(r"`(?:POST )?(/[\w/-]+)`", repeated)}
+
+    answering = {
+        name.removeprefix("POST ") for name, row in STORED.items() if row.get("run") == "ANSWERS_TOKEN"
+    }
+    assert named == answering | {"/auth/oauth/token"}
