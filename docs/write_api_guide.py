@@ -1020,7 +1020,7 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/assessments?cohort={year['cohort']['id']}&subject={physics}&term=FIRST")
     page.say("Its score sheet is a workbook with a row for everyone who takes the subject:")
     sheet = page.show_workbook(f"/assessments/{assessment['id']}/download-sheet")
-    page.say("The teacher fills in the last column:")
+    page.say("The teacher fills in the column `score`:")
     for row, score in zip(sheet["Scores"].iter_rows(min_row=2), (48.5, 39), strict=True):
         row[3].value = score
     page.show_sheet(sheet, "Scores")
@@ -1717,8 +1717,8 @@ def _look_after(page: Page, year: dict[str, Any]) -> None:
         """
         ## Look back
 
-        Who changed what, and when: of a record (`entity` and `id`), of a person (`actor`), since a moment. The copy of
-        all that is stored of somebody is theirs to ask for: `GET /students/{id}/data`.
+        Who changed what, and when, the newest first: of a record (`entity` and `id`), of a person (`actor`). The copy
+        of all that is stored of somebody is theirs to ask for: `GET /students/{id}/data`.
         """
     )
     page.show("GET", f"/audit?entity=publication&id={year['publication']['id']}")
