@@ -30,7 +30,7 @@ class CohortSubjects(MethodView):
     @blp.returns_page(ListedCohortSubjectSchema, if_empty=service.check_cohort_subject_filter)
     @blp.arguments(CohortSubjectFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List cohort subjects by name: all, or those of a cohort, a subject, a session, or in want of a teacher."""
+        """List cohort subjects by position and name: of all, a cohort, a subject, a session, or without a teacher."""
         return reads.cohort_subjects(**{**filters, "without_teacher": filters.get("without_teacher") or None})
 
     @blp.requires(Permission.COHORT_SUBJECTS_WRITE)

@@ -32,7 +32,7 @@ class Submissions(MethodView):
     @blp.arguments(SubmissionFilterSchema, location="query")
     @blp.returns_list(ListedSubmissionSchema, if_empty=service.check_submissions)
     def get(self, filters: dict[str, Any]) -> Any:
-        """List the subjects of a batch, a cohort or the whole session in which something counts in a term, by name.
+        """List the subjects in which something counts in a term, by position, then by name: of a class or of all.
 
         Without `batch` and `cohort` they are those of all classes of the current session, class by class; without
         `term` then those of the term that has the school's day by its calendar, and where none has it, of each term.

@@ -116,6 +116,8 @@ def test_subjects_of_results_stand_in_their_order_and_stay_there(api, make, arms
     assert orders() == [[second, first]] * 3
     listed = api.ok(api.get("/cohort-subjects", query_string={"cohort": arms.cohort["id"]}))
     assert [subject["subject"] for subject in listed["data"]] == [second, first]
+    submitted = api.ok(api.get(f"/submissions?batch={arms.first}&term=FIRST"))
+    assert [submission["subject"] for submission in submitted] == [second, first]
     api.ok(api.patch(f"/templates/{bases[second]}", {"position": None}))
     assert orders() == [[second, first]] * 3
     live = api.ok(api.get(f"/broadsheets?batch={arms.first}&term=FIRST&live=true"))
