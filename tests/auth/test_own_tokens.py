@@ -393,9 +393,11 @@ def test_a_deleted_users_token_stops_at_once_and_for_good(api, make):
     answer = caller.get("/roles")
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+    assert answer.get_json()["message"] == "The token's user does not exist any more."
 
     api.ok(api.put(f"/users/{caller.user['id']}/restore"))
-    assert caller.get("/roles").status_code == 401
+    answer = caller.get("/roles")
+    assert (answer.status_code, answer.get_json()["message"]) == (401, "The token's session has ended.")
     assert make.signed_in(caller.user).get("/roles").status_code == 200
 
 
