@@ -281,7 +281,10 @@ class ErrorDetailsSchema(Schema):
         unknown = ma.INCLUDE
 
     json = fields.Raw(
-        metadata={"description": "Members of the body; reasons alone where the body as a whole is at fault."}
+        metadata={
+            "description": "Members of the body; reasons alone where the body as a whole is at fault. A member within "
+            "a list stands at its place in the body, or by its path, such as `assignments.0.employee`."
+        }
     )
     query = fields.Dict(keys=fields.String(), metadata={"description": "Parameters of the query."})
     files = fields.Dict(keys=fields.String(), metadata={"description": "Files of the form."})

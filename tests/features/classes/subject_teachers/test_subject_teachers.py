@@ -105,6 +105,9 @@ class TestPutting:
             row(subject, employee, cohort["id"], starts_on="2026-02-02", ends_on="2026-02-01"),
         )
         assert listed(api) == []
+        malformed = api.put(PATH, {"assignments": [good, {**good, "employee": 5}]})
+        nested = {"assignments": {"1": {"employee": ["Not a valid UUID."]}}}
+        assert malformed.get_json()["errors"] == {"json": nested}
 
     @pytest.mark.parametrize(
         "body",
