@@ -1878,8 +1878,8 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         Errors end. A list that is too long says that alone. The errors of a body (`errors.json`) end after the
         member with which 100 messages are reached, those of a sheet or of records in a list (`errors.rows`)
         after 200 rows, and both earlier where the answer would be larger than 64 KiB. `errors.left_out` then
-        counts the members or rows of which nothing is told; it is absent where all is told. A message has at
-        most 300 characters, and a name that nobody knows is said back by its first 60.
+        counts the members, parameters or rows of which nothing is told; it is absent where all is told. A message has
+        at most 300 characters, and a name that nobody knows is said back by its first 60.
 
         Go by `status` and `type`, a reason for programs. A type never changes its name or its meaning; new ones may
         come, and a client that does not know one goes by the status. A record out of reach has the type of a record

@@ -292,9 +292,7 @@ class ErrorDetailsSchema(Schema):
         fields.Nested(RowErrorSchema), metadata={"description": "Cells of an uploaded sheet, by row."}
     )
     left_out = fields.Integer(
-        metadata={
-            "description": "Where not all is told: of how many members of the body, or rows, nothing is."
-        }
+        metadata={"description": "Where not all is told: of how many members, parameters or rows nothing is."}
     )
 
 
