@@ -1872,8 +1872,8 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
 
         `errors.json` has a member within a list at its place in the body, `{"assignments": {"0": {"employee": […]}}}`,
         where the value is malformed. Where the school's records stand against it, it has the member's path,
-        `assignments.0.employee`, or the list, with the person in the message; lists of scores and of metrics have the
-        place for both.
+        `assignments.0.employee`, or the list, with the person in the message; lists of scores, of metrics and of an
+        assessment's subjects have the place for both.
 
         Errors end. A list that is too long says that alone. The errors of a body (`errors.json`) end after the
         member with which 100 messages are reached, those of a sheet or of records in a list (`errors.rows`)
