@@ -217,7 +217,8 @@ def storing(
         if changed is None:
             if given and student.metric_id and UUID(str(student.batch_id)) != common.batch_id:
                 # The record comes to the arm on whose sheet it stands.
-                updated.append(UUID(student.metric_id))
+                updated.append(metric_id := UUID(student.metric_id))
+                changes.append(Change(metric_id, {"batch": student.batch_id}, {"batch": common.batch_id}))
             continue
         stored = student.scores or {}
         after = {name: score for name, score in {**stored, **changed}.items() if score is not None}

@@ -68,6 +68,21 @@ def test_each_record_is_on_record_as_entered_by_hand(class_):
     ]
 
 
+def test_a_record_that_comes_to_another_arm_without_another_score_is_on_record(class_):
+    scores = record(class_, "A/1", {FIRST_TRAIT: 2})
+    (before,) = class_.api.ok(put(class_, scores))
+    arm = class_.make.batch(class_.cohort)["id"]
+    class_.make.enrolled(class_.cohort, {"id": class_.students["A/1"]}, batch=arm)
+    cursor = class_.api.ok(class_.api.get("/changes"))["cursor"]
+
+    class_.api.ok(put(class_, scores, batch=arm))
+    class_.api.ok(put(class_, scores, batch=arm))
+
+    assert class_.log()[0] == ("update", {"batch": class_.batch}, {"batch": arm})
+    told = class_.api.ok(class_.api.get("/changes", query_string={"after": cursor}))["changes"]
+    assert [(change["resource"], change["id"]) for change in told] == [("metrics", before["id"])]
+
+
 def test_a_sheet_and_a_list_follow_one_another(class_):
     class_.api.ok(class_.send({"A/1": {FIRST_TRAIT: 2}}))
     class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 3})))
