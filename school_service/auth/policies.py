@@ -88,6 +88,12 @@ class Policy:
         principal.require_own(self.permissions)
         return Admission(by_own=True, reach=self._reach(state))
 
+    def narrower(self, principal: Principal) -> Reach | None:
+        """Give the reach of a principal let in as OWN alone; None if nothing narrows the answer."""
+        if all(map(principal.has, self.permissions)) or not all(map(principal.may, self.permissions)):
+            return None
+        return reach_by(self.own.relations) if self.own.relations else None
+
     def _reach(self, state: Mapping[str, Any]) -> Reach | None:
         """Give the reach by the state; None if the operation answers everything."""
         return reach_by(leading(self.own.relations, state)) if self.own.relations else None

@@ -34,7 +34,7 @@ def admit(token: VerifiedToken, policy: Policy, state: Mapping[str, Any] | None)
     context.reach = None
     admission = policy.admit(principal, state)
     known.by_own, context.reach = admission
-    if state is not None and context.reach is not None:
+    if state is not None and (context.reach is not None or principal.own_permissions):
         context.relations = CallersRelations.of(state)
     return admission
 

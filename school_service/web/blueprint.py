@@ -286,7 +286,10 @@ class Blueprint(flask_smorest.Blueprint):
             def matching(*arguments: Any, **parameters: Any) -> Any:
                 if IF_MATCH in request.environ:
                     ids = tuple(parameters.values())
-                    check_if_match(read(*ids), *(lock(*ids) for lock in locks), render=render)
+                    by_get = declared(getattr(arguments[0], "get", view)).policy
+                    check_if_match(
+                        read(*ids), *(lock(*ids) for lock in locks), render=render, shown_by=by_get
+                    )
                 return view(*arguments, **parameters)
 
             declare(matching, matches=True)

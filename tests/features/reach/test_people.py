@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from werkzeug.test import TestResponse
 
 from tests.factories import UNKNOWN_ID, Factory
 from tests.features.reach.conftest import Arms, Own, error_of, ids
@@ -106,3 +107,30 @@ def test_one_adds_and_changes_contacts_of_oneself(make: Factory, own: Own) -> No
     assert refused == error_of(client.post("/contacts", {**body, "owner": UNKNOWN_ID}))
     assert refused[0] == 422
     assert make.api.get(f"/contacts?user_id={other['id']}").status_code == 404
+
+
+def test_who_reads_a_part_of_a_record_and_changes_all_of_it_names_either_tag(
+    make: Factory, own: Own, arms: Arms
+) -> None:
+    teacher, client = own.teacher("read:students")
+    own.assign(teacher, arms.subject, arms.a)
+    registrar = make.role("write:students")["id"]
+    make.api.ok(make.api.put(f"/users/{make.account_of(teacher)['id']}/roles", {"role": registrar}))
+    path = f"/students/{arms.in_a[0]}"
+
+    def patch(tag: str, **changes: str) -> TestResponse:
+        return client.patch(path, changes, headers={"If-Match": tag})
+
+    make.api.ok(make.api.patch(path, {"dob": "2012-05-01"}))
+    seen = client.get(path)
+    assert seen.get_json()["dob"] is None
+    make.api.ok(make.api.patch(path, {"dob": "2012-05-02"}))
+    changed = patch(seen.headers["ETag"], middle_name="Bola")
+
+    assert (changed.status_code, changed.get_json()["dob"]) == (200, "2012-05-02")
+    assert patch(seen.headers["ETag"], middle_name="Chidi").status_code == 412
+    assert patch(changed.headers["ETag"], middle_name="Chidi").status_code == 200
+    assert patch(client.get(path).headers["ETag"], middle_name="Dayo").status_code == 200
+    other = f"/students/{arms.in_b[0]}"
+    assert client.get(other).status_code == 404
+    assert client.patch(other, {}, headers={"If-Match": seen.headers["ETag"]}).status_code == 412
