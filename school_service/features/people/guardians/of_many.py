@@ -22,7 +22,7 @@ from school_service.features.people.guardians.of_students import (
     set_another,
     set_primary,
 )
-from school_service.features.people.guardians.people import NAMED, People, Person, require_results
+from school_service.features.people.guardians.people import NAMED, People, Person
 from school_service.features.people.guardians.service import LINK, audit_people, entry_of_end
 from school_service.features.people.guardians.storing import storing
 
@@ -87,8 +87,6 @@ class Families:
             setting.person.children += 1
             if setting.person.account is not None:
                 self.accounts.append(setting.person.account)
-        elif setting.person.has_account and setting.person.changed:
-            require_results(f"Changing who {setting.person.row['full_name']}, a guardian with an account, is")
         self._take(setting, links)
         return setting.person
 

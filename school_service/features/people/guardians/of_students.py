@@ -136,8 +136,9 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
 
     The primary's own name, without regard to case and accents, changes the same person. Another name finds, or makes,
     another person. The former primary stays a guardian if they have an account or another child, and else goes. Raises
-    Forbidden if an account gets a child and the caller may not read results, and Conflict if the student's data were
-    erased, if the named person is stopped here, and if there are as many guardians or children as may be.
+    Forbidden if an account gets a child, or is found by other texts, and the caller may not read results, and Conflict
+    if the student's data were erased, if the named person is stopped here, and if there are as many guardians or
+    children as may be.
     """
     named = guardians_as_json([given]) if given else None
     seen = execute(
@@ -212,7 +213,7 @@ def set_primary(
     own = own_guardian(key["name"], people, links)
     relationship = given.get("relationship")
     if own is not None:
-        own.change({name: given.get(name) for name in NAMED})
+        _change_own(own, given)
         old = dict(links[own.id])
         link = {**old, "relationship": relationship, "is_primary": True}
         setting = Setting(own, [link], entry_of_change(old, link), gains=False)
@@ -244,7 +245,7 @@ def set_another(
     """Set a guardian of a student with these links beside the primary: one of them of this name, or another person."""
     own = own_guardian(key["name"], people, links)
     if own is not None:
-        own.change({name: given.get(name) for name in NAMED})
+        _change_own(own, given)
         old = dict(links[own.id])
         link = {**old, "relationship": given.get("relationship")}
         changes = entry_of_change(old, link)
@@ -253,6 +254,16 @@ def set_another(
     _refuse_another(person, guardians=len(links))
     link = new_link(student_id, person.id, relationship=given.get("relationship"))
     return Setting(person, [link], [entry_of_start(link)], gains=True)
+
+
+def _change_own(person: Person, given: Given) -> None:
+    """Give a guardian of the student other texts.
+
+    Raises Forbidden if an account is found by them and the caller may not read results.
+    """
+    person.change({name: given.get(name) for name in NAMED})
+    if person.has_account and person.changed:
+        require_results(f"Changing who {person.row['full_name']}, a guardian with an account, is")
 
 
 def own_guardian(name: str, people: People, links: Mapping[str, Mapping[str, Any]]) -> Person | None:

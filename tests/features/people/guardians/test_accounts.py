@@ -152,8 +152,8 @@ def test_whose_account_may_do_more_is_not_taken_away(api, make):
 
 
 def test_what_gives_an_account_a_child_needs_to_read_results(api, make):
-    student, other = make.student(), make.student()
-    guardian = with_account(api, make, make.student(), full_name="Emeka Obi", phone_number="0803")
+    student, other, own = make.student(), make.student(), make.student()
+    guardian = with_account(api, make, own, full_name="Emeka Obi", phone_number="0803")
     childless, mother = make.guardian(), make.guardian(other)
     api.ok(put(api, other, guardian))
     api.ok(api.put(stop_of(other, guardian), {"reason": "x"}))
@@ -175,6 +175,7 @@ def test_what_gives_an_account_a_child_needs_to_read_results(api, make):
         # Whoever imports this name would give the account a child.
         clerk.patch(f"/guardians/{guardian['id']}", {"full_name": "Somebody Else"}),
         clerk.patch(f"/guardians/{guardian['id']}", {"phone_number": "0805"}),
+        clerk.patch(f"/students/{own['id']}", {"guardian": {**named, "phone_number": "0805"}}),
     ]
 
     assert [(answer.status_code, "read:results" in answer.get_json()["message"]) for answer in refused] == [
@@ -183,6 +184,7 @@ def test_what_gives_an_account_a_child_needs_to_read_results(api, make):
     assert primary_of(api, student) is None
     # What gives nothing is done: another text, a guardian without account, a stop.
     api.ok(put(clerk, other, guardian, relationship="uncle"))
+    api.ok(clerk.patch(f"/students/{own['id']}", {"guardian": {**named, "relationship": "uncle"}}))
     api.ok(
         clerk.patch(f"/guardians/{guardian['id']}", {"physical_address": "2 Road", "phone_number": "0803"})
     )
