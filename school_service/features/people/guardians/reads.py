@@ -220,6 +220,11 @@ def _keys(full_name: Any, phone_number: Any, email_address: Any) -> dict[str, An
 _KEYS = _keys(Guardian.full_name, Guardian.phone_number, Guardian.email_address)
 
 
+def _compared(full_name: Any) -> Any:
+    """Fold a name as names are compared: those stored by earlier releases, too, have their words one space apart."""
+    return func.regexp_replace(folded(full_name), r"[\s\u00a0]+", " ", "g")
+
+
 def rows_of(document: Any, alias: str, **types: Any) -> TableValuedAlias:
     """Make rows of a JSON document, an array of objects with members of these names and types."""
     columns = [column(name, kind) for name, kind in types.items()]
@@ -309,7 +314,9 @@ def facts_of_guardians(
         .scalar_subquery()
     )
     row = json_object(**{column.name: column for column in Guardian.__table__.columns})
-    person = json_object(row=row, **_KEYS, children=children, stops=stops)
+    person = json_object(
+        row=row, **{**_KEYS, "name": _compared(Guardian.full_name)}, children=children, stops=stops
+    )
     people = (
         select(_listed(func.json_agg(aggregate_order_by(person, Guardian.created_at, Guardian.id))))
         .where(Guardian.id.in_(_guardian_ids(of_students, guardian_id, named)))
@@ -348,7 +355,7 @@ def facts_of_renamed(guardian_id: UUID, full_name: str | None) -> Query:
 
 def _is_stopped_as(full_name: Any) -> Any:
     """Tell, in a query of links and guardians, whether a link is stopped, and of a guardian of this folded name."""
-    return and_(_STOPPED, _KEYS["name"] == folded(cast(full_name, Text)))
+    return and_(_STOPPED, _compared(Guardian.full_name) == _compared(cast(full_name, Text)))
 
 
 @read_model

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from marshmallow import fields, validate
 
 from school_service.features.people.gains.schemas import PlantedSchema
@@ -78,10 +80,17 @@ class LinkedGuardianSchema(PlantedSchema, StudentGuardianSchema):
     """A guardian of a student, able to read of the student now."""
 
 
+class WholeName(Text):
+    """A guardian's name; its words are one space apart, so that another space makes nobody else."""
+
+    def _deserialize(self, *arguments: Any, **options: Any) -> Any:
+        return " ".join(super()._deserialize(*arguments, **options).split())
+
+
 class GuardianChangesSchema(Schema):
     """Changes of a guardian: any of these."""
 
-    full_name = Text()
+    full_name = WholeName()
     phone_number = Text(required=False, allow_none=True)
     email_address = Email(required=False, allow_none=True)
     physical_address = free_text(required=False, allow_none=True)

@@ -12,6 +12,7 @@ from marshmallow import fields, validate
 from school_service.core.errors import Invalid
 from school_service.core.genders import listed_gender
 from school_service.features.people.gains.schemas import PlantedSchema
+from school_service.features.people.guardians.schemas import WholeName
 from school_service.features.people.models import ACTIVE, SCHOOLING_LENGTH, STUDENT_STATUSES, WITHDRAWN
 from school_service.features.people.students.leaving import OF_LEAVERS
 from school_service.features.people.users.schemas import password_text
@@ -80,7 +81,7 @@ class WholeRecord(Nested):
 class NewGuardianSchema(Schema):
     """A person looking after a student; a name at least."""
 
-    full_name = Text()
+    full_name = WholeName()
     relationship = Text(required=False, allow_none=True)
     phone_number = Text(required=False, allow_none=True)
     email_address = Email(required=False, allow_none=True)

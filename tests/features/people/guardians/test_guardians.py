@@ -5,7 +5,12 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import func, update
 
+from school_service.core.database import db
+from school_service.features.people.models import Guardian
+from school_service.web.transactions import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.threads import run_concurrently
 
 TEXTS = {
@@ -389,18 +394,19 @@ def test_nothing_goes_around_a_stop(api, make):
         {"full_name": "Emeka Òbí"},
         {"full_name": "EMEKA OBI", "phone_number": "0803"},
         {"full_name": "emeka obi", "email_address": "other@example.com"},
+        {"full_name": "Emeka  \N{NO-BREAK SPACE}Òbí"},
     ):
         answer = api.patch(f"/students/{student['id']}", {"guardian": named})
         assert (answer.status_code, "stopped" in answer.get_json()["message"]) == (409, True)
         body = {**named, "students": [{"student": student["id"], "relationship": "x"}]}
         assert api.post("/guardians", body).status_code == 409
-    second = make.guardian(full_name="Emeka Obi")
+    second = make.guardian(full_name="Emeka   Obi")
     assert put(api, student, second).status_code == 409
     assert links(api, student) == before
 
     # Nor does the record of another guardian of the student get the name; one of another student's may.
     aunt = make.guardian(student, full_name="Ada Obi")
-    answer = api.patch(f"/guardians/{aunt['id']}", {"full_name": "EMEKA Obi"})
+    answer = api.patch(f"/guardians/{aunt['id']}", {"full_name": "EMEKA  Obi"})
     assert (answer.status_code, "stopped" in answer.get_json()["message"]) == (409, True)
     api.ok(api.delete(f"/students/{student['id']}/guardians/{aunt['id']}"))
     api.ok(put(api, make.student(), aunt))
@@ -421,6 +427,21 @@ def test_nothing_goes_around_a_stop(api, make):
     ]
 
 
+def test_a_name_that_an_earlier_release_stored_with_two_spaces_is_the_same(api, make, place):
+    student, other = (make.student(guardian={"full_name": name}) for name in ("Emeka Obi", "Ada Obi"))
+    before = links(api, student)
+    with in_transaction(SchoolBinding(place.id)):
+        db.session.execute(update(Guardian).values(full_name=func.replace(Guardian.full_name, " ", "  ")))
+
+    api.ok(of_student(api, student, full_name="Emeka Obi"))
+    (stopped,) = links(api, other)
+    api.ok(api.put(stop_of(other, {"id": stopped["guardian"]}), {"reason": "x"}))
+
+    assert links(api, student) == before
+    assert put(api, other, make.guardian(full_name="Ada Obi")).status_code == 409
+    assert of_student(api, other, full_name="Ada Obi").status_code == 409
+
+
 # The guardian in the record of a student.
 
 
@@ -433,7 +454,7 @@ def test_brothers_and_sisters_share_a_guardian(api, make):
     for named in (
         {"full_name": "ngozi eze", "phone_number": "(234) 8031"},
         {"full_name": "NGOZI EZE", "phone_number": "2348031", "email_address": "N@example.com"},
-        {"full_name": "Ngozi Eze", "phone_number": "another", "email_address": "n@EXAMPLE.com"},
+        {"full_name": "Ngozi  Eze", "phone_number": "another", "email_address": "n@EXAMPLE.com"},
     ):
         second = make.student(guardian=named)
         assert [link["guardian"] for link in links(api, second)] == [
