@@ -224,6 +224,7 @@ def _student(card: Document) -> dict[str, Any]:
         "position": place["position"],
         "tied": place["tied"],
         "cohort_position": card["cohort_figures"]["position"],
+        "cohort_tied": card["cohort_figures"]["tied"],
         "graded": card["obtainable"] // 100,
         "status": card["status"],
         "averages": card.get("averages"),
@@ -251,7 +252,7 @@ def _greatest(figures: Iterable[Document]) -> list[Any]:
 def without_paper_members(sheet: Document) -> dict[str, Any]:
     """Leave out the members for paper alone."""
     subjects = [_without(subject, "submitted_by", "passes") for subject in sheet["subjects"]]
-    students = [_without(student, "averages") for student in sheet["students"]]
+    students = [_without(student, "averages", "cohort_tied") for student in sheet["students"]]
     return {**_without(sheet, *_PRINTED), "subjects": subjects, "students": students}
 
 

@@ -112,7 +112,8 @@ def _key(sheet: Mapping[str, Any]) -> list[str]:
         if sheet["pass_mark"] is None
         else [f"bold, slanting: below the pass mark of {mark(sheet['pass_mark'])}"]
     )
-    return [*codes, f"{NOT_TAKEN} = not taken", f"{NOT_COMPLETE} = incomplete", *low]
+    shared = ["= behind a position: place shared with others"] if _shown_positions(sheet) else []
+    return [*codes, f"{NOT_TAKEN} = not taken", f"{NOT_COMPLETE} = incomplete", *low, *shared]
 
 
 def _shown_positions(sheet: Mapping[str, Any]) -> list[str]:
@@ -139,7 +140,7 @@ def _row(number: int, row: Mapping[str, Any], sheet: Mapping[str, Any], terms: S
     student = row["student"]
     positions = {
         BATCH: position_text(row["position"], tied=row["tied"]),
-        COHORT: position_text(row["cohort_position"]),
+        COHORT: position_text(row["cohort_position"], tied=row["cohort_tied"]),
     }
     return [
         number,

@@ -20,10 +20,9 @@ from school_service.auth.login_throttle import count_try
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.core.errors import NotFound
 from school_service.core.exact_json import read_json, write_json
-from school_service.core.texts import ordinal
 from school_service.features.results.report_cards import reads
 from school_service.features.results.report_cards.schemas import VerifiedPaperSchema
-from school_service.features.results.report_cards.verifying import verified_card, verified_transcript
+from school_service.features.results.report_cards.verifying import OF_PAGE, verified_card, verified_transcript
 from school_service.printing.wording import long_date
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address
@@ -44,7 +43,6 @@ blp = Blueprint(
     description="Whether a report card on paper is what the school has published.",
     template_folder="templates",
 )
-blp.add_app_template_filter(ordinal)
 blp.add_app_template_filter(long_date)
 
 
@@ -78,7 +76,7 @@ class Verification(MethodView):
 
 
 def _verified(row: bytes | None) -> bytes | None:
-    """Give the contents of a paper of its row: with its time zone for a page alone."""
+    """Give the contents of a paper of its row: with the members `OF_PAGE` for a page alone."""
     document = {} if row is None else read_json(row)
     if document.get("card") is not None:
         answer = verified_card(document["card"])
@@ -87,7 +85,7 @@ def _verified(row: bytes | None) -> bytes | None:
     else:
         return None
     return write_json(
-        {name: value for name, value in answer.items() if name != "time_zone" or prefers_page()}
+        {name: value for name, value in answer.items() if name not in OF_PAGE or prefers_page()}
     )
 
 

@@ -15,9 +15,12 @@ from school_service.features.results.computing.comparing import (
 from school_service.features.results.computing.stored import StoredCard
 from school_service.features.results.models import CURRENT_CARD, REPLACED_CARD, WITHDRAWN_CARD
 from school_service.features.school.models import TERMS
-from school_service.printing.wording import long_date
+from school_service.printing.wording import long_date, place
 
 Document = Mapping[str, Any]
+
+OF_PAGE = ("time_zone", "places")
+"""The members for a page alone; `places` are the positions in words, of a transcript session by session."""
 
 _MEMBERS = (
     "state", "school", "student", "class", "session", "term", "version", "published_at", "replaced_at", "note",
@@ -69,7 +72,8 @@ def verified_card(row: Document) -> dict[str, Any]:
         "note": " ".join(notes) or None,
         **({} if state == WITHDRAWN_CARD else said),
     }
-    return {**{name: answer.get(name) for name in _MEMBERS}, "time_zone": zone}
+    places = [place(figures) if shown else None]
+    return {**{name: answer.get(name) for name in _MEMBERS}, "time_zone": zone, "places": places}
 
 
 def verified_transcript(row: Document) -> dict[str, Any]:
@@ -96,6 +100,8 @@ def verified_transcript(row: Document) -> dict[str, Any]:
         **{name: answer.get(name) for name in _MEMBERS},
         "sessions": [_session(session) for session in said["sessions"]] if is_told else [],
         "time_zone": said.get("time_zone"),
+        # A transcript of before does not say which places are shared.
+        "places": [place({"tied": False, **session}) for session in said["sessions"]],
     }
 
 

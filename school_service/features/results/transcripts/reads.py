@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -147,7 +148,8 @@ def _sessions(cards: Any, own: Any, *, on_paper: bool) -> Any:
     """The sessions, the oldest first, each with its terms, and the session result of the latest of them."""
     card = cards.c.card
     published = {"version": cards.c.version, "published_at": cards.c.published_at}
-    term = json_object(term=card["term"], **_figures(card, card, own), **published)
+    places = ("position", "of", "tied") if on_paper else ("position", "of")
+    term = json_object(term=card["term"], **_figures(card, card, own, places), **published)
     terms = (
         select(cards.c.session_id, array_of(term, cards.c.term).label("terms"))
         .group_by(cards.c.session_id)
@@ -166,7 +168,7 @@ def _sessions(cards: Any, own: Any, *, on_paper: bool) -> Any:
         **{name: card[name] for name in ("session", "classroom", "batch_name")},
         terms=terms.c.terms,
         subjects=_subjects(card["cumulative"]["subjects"], latest),
-        **_figures(card["cumulative"], card, own),
+        **_figures(card["cumulative"], card, own, places),
         outcome=outcome_of(*whose),
         **more,
     )
@@ -215,12 +217,15 @@ def _of_decision(value: Any, student_id: Any, session_id: Any, rows: Any) -> Any
     )
 
 
-def _figures(of: Any, card: Any, own: Any) -> dict[str, Any]:
+def _figures(of: Any, card: Any, own: Any, places: Sequence[str]) -> dict[str, Any]:
     """Average, grade and position of a part of a card, as members of an object."""
     figures = of["batch_figures"]
     shown = or_(~own, shows_position(card, "batch"))
-    places = {name: case((shown, figures[name])) for name in ("position", "of")}
-    return {"average": of["average"], "grade": of["grade"], **places}
+    return {
+        "average": of["average"],
+        "grade": of["grade"],
+        **{name: case((shown, figures[name])) for name in places},
+    }
 
 
 def _subjects(subjects: Any, latest: Any) -> Any:

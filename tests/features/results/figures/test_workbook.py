@@ -115,15 +115,16 @@ def test_what_is_in_it(small):
     assert re.fullmatch(r"PROVISIONAL: as of \d\d? [A-Z][a-z]+ \d{4}", state)
     assert "   ".join(key) == (
         "ENG = English   MAT = Mathematics   MUS = Music   – = not taken   "  # noqa: RUF001
-        "inc = incomplete   bold, slanting: below the pass mark of 40"
+        "inc = incomplete   bold, slanting: below the pass mark of 40   "
+        "= behind a position: place shared with others"
     )
     assert header == (
         "No.", "Admission number", "Name", "ENG", "MAT", "MUS", "Total", "Average", "Grade", "Position",
         "Position in all arms", "Subjects graded",
     )  # fmt: skip
     assert rows == [
-        (1, "UHS/1", "Bàlógun Ada", 70, 80, 60, 210, 70, "B2", "1st =", "1st", 3),
-        (2, "UHS/2", "Bàlógun Bọ́lá", 60, 80, "–", 140, 70, "B2", "1st =", "1st", 2),  # noqa: RUF001
+        (1, "UHS/1", "Bàlógun Ada", 70, 80, 60, 210, 70, "B2", "1st =", "1st =", 3),
+        (2, "UHS/2", "Bàlógun Bọ́lá", 60, 80, "–", 140, 70, "B2", "1st =", "1st =", 2),  # noqa: RUF001
         (3, "UHS/3", "Bàlógun Chidi", 60, 50, 40, 150, 50, "C6", "3rd", "4th", 3),
         (None, None, "Average", 63.33, 70, 50, None, 63.33, None, None, None, None),
         (None, None, "Highest", 70, 80, 60, None, 70, None, None, None, None),

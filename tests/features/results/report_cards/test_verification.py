@@ -95,6 +95,21 @@ def test_a_code_tells_what_its_card_says_and_no_more(arms, api, anyone, place):
     ]
 
 
+def test_a_page_says_that_a_place_is_shared_as_the_card_does(arms, api, anyone, place):
+    first, second = arms.students[arms.first]
+    for number in range(2):
+        arms.correct(second, 90, number)
+    arms.published(arms.first)
+
+    card = api.ok(api.get(f"/students/{first}/report-card?term=FIRST&format=json"))
+    told = verify(anyone, place.id, code_of(api, first))
+    page = verify(anyone, place.id, code_of(api, first), accept=HTML).get_data(as_text=True)
+
+    assert card["figures"]["batch"]["text"] == "1st = of 2"
+    assert "<dd>1st = of 2</dd>" in page
+    assert told.get_json().keys() == MEMBERS
+
+
 def test_a_new_version_replaces_and_a_withdrawn_one_says_nothing(arms, api, anyone, place):
     student = arms.students[arms.first][1]
     (first,) = arms.published(arms.first)

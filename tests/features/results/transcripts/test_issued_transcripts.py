@@ -87,6 +87,31 @@ def test_a_code_tells_what_its_transcript_says_and_no_more(arms, api, anyone, pl
     assert of_session["subjects"] == [{name: row[name] for name in members} for row in session["subjects"]]
 
 
+@needs_poppler
+def test_paper_and_page_say_that_a_place_is_shared(arms, api, anyone, place):
+    student, other = arms.students[arms.first]
+    for number in range(2):
+        arms.correct(other, 90, number)
+    arms.published()
+
+    paper = " ".join(text_of(transcript(api, student)).split())
+    (code,) = issued(api, student)
+    page = verify(anyone, place.id, code, accept=HTML).get_data(as_text=True)
+
+    assert paper.count("1st = of 2") == 2  # of the term and of the session
+    assert '<td colspan="5">1st = of 2</td>' in page
+    # A transcript of before says the places alone, as its paper does.
+    with in_transaction(SchoolBinding(UUID(str(api.school)))):
+        db.session.connection().exec_driver_sql(_WITHOUT_TIED)
+    page = verify(anyone, place.id, code, accept=HTML).get_data(as_text=True)
+    assert '<td colspan="5">1st of 2</td>' in page
+
+
+_WITHOUT_TIED = """
+    UPDATE issued_transcripts SET transcript = regexp_replace(transcript::text, '"tied": true', '"x": 0', 'g')::jsonb
+"""
+
+
 def test_the_same_transcript_of_a_day_is_the_same_paper(arms, api, monkeypatch):
     arms.published()
     student = arms.students[arms.first][0]
