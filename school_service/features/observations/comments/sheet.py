@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -210,7 +211,12 @@ class _CommentUpload(ClassSheetUpload[Commented]):
         return count([(student, values, differing) for student, _, values, differing in rows])
 
     def _differing(self, student: Commented, values: Mapping[str, Any]) -> dict[str, Any]:
-        differing = student.differing(values)
+        differing = {
+            name: value
+            for name, value in student.differing(values).items()
+            # A spreadsheet program ends the lines of every cell in its own way.
+            if name == TIMES_PRESENT or _lines(value) != _lines(getattr(student, name))
+        }
         if self.listed.by_registers:
             differing.pop(TIMES_PRESENT, None)
         return differing
@@ -244,6 +250,10 @@ def _columns(times_opened: int | None, students: Iterable[Column] = STUDENT_COLU
         Column("form_teacher_comment", most=COMMENT_LENGTH, width=50, heading="Form teacher's comment"),
         Column("principal_comment", most=COMMENT_LENGTH, width=50, heading="Principal's comment"),
     ]
+
+
+def _lines(text: str | None) -> list[str]:
+    return re.split("\r\n?|\n", text or "")
 
 
 def _row_members(row: Row) -> dict[str, Any]:

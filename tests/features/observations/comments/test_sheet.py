@@ -181,6 +181,19 @@ def test_a_principals_comment_needs_a_permission_of_its_own(make, class_):
     assert counts(class_.send(("C/1", 1, None, "Fine"), ("C/2", 1), api=form_teacher)) == (2, 1, 1, 0, 0)
 
 
+def test_other_ends_of_lines_are_no_change_of_a_text(make, class_):
+    """LibreOffice and Excel end each line of a cell with LF."""
+    form_teacher = make.caller("write:metrics")
+    enter(class_, "C/1", form_teacher_comment="Good.\r\nKind.", principal_comment="Fine.\r\n\rOn.")
+
+    sent = class_.send(("C/1", 1, "Good.\nKind.", "Fine.\n\nOn."), api=form_teacher)
+
+    assert counts(sent) == (1, 0, 1, 0, 0)
+    assert class_.comments_by_number()["C/1"] == (1, "Good.\r\nKind.", "Fine.\r\n\rOn.")
+    assert counts(class_.send(("C/1", 1, "Good.\nKind."))) == (1, 0, 0, 1, 0)
+    assert counts(class_.send(("C/1", 1, "Good. Kind."))) == (1, 0, 1, 0, 0)
+
+
 def test_a_dry_run_tells_what_would_change_and_stores_nothing(class_):
     enter(class_, "C/1", times_present=1, form_teacher_comment="Good")
     log = class_.log()
