@@ -66,6 +66,7 @@ from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
     Batch,
+    Classroom,
     Cohort,
     Enrollment,
     Subject,
@@ -573,8 +574,8 @@ def chain(publication_id: UUID, subjects: list[UUID] | None = None) -> Query:
     `publications`  itself and those to be published again with it, by term: those of later terms that rest on it and,
                     if subjects are to be changed, those of other arms with positions in the cohort
     `submitted`     the subjects that are submitted in its batch and term
-    `open`          subjects that were submitted for one of these, or are to be changed, and are not submitted now, with
-                    batch and term
+    `open`          subjects that count in one of these, or are to be changed, and are not submitted now, with batch and
+                    term
     """
     of, term = aliased(Publication), aliased(Term)
     chained = _chained(publication_id, of_every_arm=subjects is not None)
@@ -663,15 +664,27 @@ def _share_students(before: Any, later: Any) -> Any:
 
 
 def _open_subjects(chained: CTE, publication_id: UUID, subjects: list[UUID]) -> Any:
-    """The subjects submitted for publications and open now, each with a batch in which a member takes it, and the term.
+    """The subjects of publications that count and are open, each with a batch in which a member takes it, and the term.
 
-    So are the `subjects` to be changed in the term of a publication, which may not have been submitted for it.
-    Positions in the cohort rest on every batch of it.
+    So are the `subjects` to be changed in the term of a publication, in which nothing may count yet. Positions in the
+    cohort rest on every batch of it.
     """
     of, term = aliased(Publication), aliased(Term)
-    was_submitted = of.rules["subjects"].op("->", return_type=JSONB)(cast(CohortSubject.id, Text))[
-        "submitted_by"
-    ]
+    classes = select(Cohort.id, Classroom.level).join(Classroom, Classroom.id == Cohort.classroom_id)
+    counted = counted_by(
+        classes.where(Cohort.id.in_(select(of.cohort_id).join(chained, chained.c.id == of.id))).cte("classes")
+    )
+    has_counting = (
+        select(Assessment.id)
+        .join(counted, counted.c.id == Assessment.cohort_id)
+        .where(
+            Assessment.cohort_subject_id == CohortSubject.id,
+            Assessment.term_id == of.term_id,
+            NOT_DELETED,
+            *counts(counted),
+        )
+        .correlate(CohortSubject, of)
+    )
     changed_term = select(Publication.term_id).where(Publication.id == publication_id).scalar_subquery()
     is_changed = and_(CohortSubject.id == one_of(subjects), of.term_id == changed_term)
     is_of_every_arm = is_one_of(func.coalesce(of.rules["positions"].astext, BOTH), OF_COHORT)
@@ -702,7 +715,7 @@ def _open_subjects(chained: CTE, publication_id: UUID, subjects: list[UUID]) -> 
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Batch, and_(Batch.cohort_id == of.cohort_id, or_(Batch.id == of.batch_id, is_of_every_arm)))
         .where(
-            or_(was_submitted.astext.is_not(None), is_changed),
+            or_(has_counting.exists(), is_changed),
             _is_taken(of),
             ~is_submitted.exists(),
         )

@@ -151,6 +151,27 @@ def test_a_subject_in_which_nothing_counted_is_submitted_in_every_arm_and_not_re
     assert do(arms, acts[place:])
 
 
+def test_an_elective_that_nobody_took_is_submitted_for_who_takes_it_now(api, make, arms):
+    """A student who had withdrawn comes back to the published class, and takes an elective that nobody took."""
+    elective = make.cohort_subject(arms.cohort, elective=True)["id"]
+    paper = make.assessment({"id": elective}, arms.terms["FIRST"], total_points=100)
+    _, back = arms.students[arms.first]
+    api.ok(api.patch(f"/students/{back}", {"status": "WITHDRAWN"}))
+    first, _ = arms.published()
+    api.ok(api.patch(f"/students/{back}", {"status": "ACTIVE"}))
+    api.ok(api.patch(f"/cohort-subjects/{elective}/students", [back]))
+    make.entry(paper, back, arms.first, 70)
+
+    acts = chain(arms, first, subjects=[arms.subjects[0]["id"]])
+
+    assert [act["cohort_subject"] for act in acts if act["act"] == "SUBMIT"] == [
+        arms.subjects[0]["id"],
+        elective,
+    ]
+    assert do(arms, acts)
+    assert api.ok(api.get(f"/students/{back}/results?term=FIRST"))["state"] == "PUBLISHED"
+
+
 def test_who_has_no_part_in_the_term_is_not_submitted_by_the_chain(api, arms):
     new = arms.make.batch(arms.cohort)["id"]
     first, _ = arms.published()
