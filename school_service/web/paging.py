@@ -9,7 +9,7 @@ import marshmallow as ma
 from marshmallow import fields
 
 from school_service.web.fields import QueryInteger
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 MAX_PAGE_SIZE = 1000
 DEFAULT_PAGE_SIZE = 50
@@ -17,9 +17,7 @@ MAX_PAGE_NUMBER = 2**31 - 1
 
 
 def _page_number(name: str) -> QueryInteger:
-    return QueryInteger(
-        0, MAX_PAGE_NUMBER, data_key=name, load_default=0, metadata={"description": "Zero-indexed."}
-    )
+    return described(QueryInteger, "Zero-indexed.", 0, MAX_PAGE_NUMBER, data_key=name, load_default=0)
 
 
 def _page_size(name: str) -> QueryInteger:
@@ -45,10 +43,10 @@ class BarePageSchema(Schema):
 def envelope(schema: type[ma.Schema]) -> type[ma.Schema]:
     """Make the schema of the paged envelope; once for each, since the document names a schema once."""
     members: dict[str, fields.Field[Any]] = {
-        "page_number": fields.Integer(metadata={"description": "Zero-indexed."}),
+        "page_number": described(fields.Integer, "Zero-indexed."),
         "page_size": fields.Integer(),
         "total_pages": fields.Integer(),
-        "total": fields.Integer(metadata={"description": "All matching records."}),
+        "total": described(fields.Integer, "All matching records."),
         "data": fields.List(fields.Nested(schema)),
     }
     return RecordSchema.from_dict(members, name=f"{schema.__name__.removesuffix('Schema')}PageSchema")

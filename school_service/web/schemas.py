@@ -69,11 +69,10 @@ class MineSchema(Schema):
     The request's scope reads it (`Blueprint.requires`); a view and its services do not see it.
     """
 
-    mine = QueryBoolean(
+    mine = described(
+        QueryBoolean,
+        "Answer the records alone that the caller teaches, looks after, or is related to otherwise.",
         required=False,
-        metadata={
-            "description": "Answer the records alone that the caller teaches, looks after, or is related to otherwise."
-        },
     )
 
     @ma.post_load
@@ -114,31 +113,28 @@ class DeletedSchema(RecordSchema):
 class ImportOptionsSchema(Schema):
     """How to import."""
 
-    dry_run = QueryBoolean(
-        load_default=False, metadata={"description": "Answer as the import would, and store nothing."}
-    )
-    dates = Choice(
+    dry_run = described(QueryBoolean, "Answer as the import would, and store nothing.", load_default=False)
+    dates = described(
+        Choice,
+        "How dates in text are written: DMY as 31/05/2012, MDY as 05/31/2012. Without it the sheet "
+        "itself shows it, and a date that can be read in both ways is an error of its row where it does not.",
         DAY_ORDERS,
         required=False,
-        metadata={
-            "description": "How dates in text are written: DMY as 31/05/2012, MDY as 05/31/2012. Without it the sheet "
-            "itself shows it, and a date that can be read in both ways is an error of its row where it does not."
-        },
     )
 
 
 class UploadOptionsSchema(Schema):
     """How to enter a sheet."""
 
-    dry_run = QueryBoolean(
+    dry_run = described(
+        QueryBoolean,
+        "Answer what the upload would change, row by row, and store nothing.",
         load_default=False,
-        metadata={"description": "Answer what the upload would change, row by row, and store nothing."},
     )
-    force = QueryBoolean(
+    force = described(
+        QueryBoolean,
+        "Replace what somebody changed since the sheet was downloaded, which is refused otherwise.",
         load_default=False,
-        metadata={
-            "description": "Replace what somebody changed since the sheet was downloaded, which is refused otherwise."
-        },
     )
 
 
@@ -153,22 +149,21 @@ class _CellValue(fields.Raw):
 
 def warnings_field() -> fields.List[Any]:
     """The warnings of an upload."""
-    return fields.List(
+    return described(
+        fields.List,
+        "Where there are any: what to look at, such as columns of which nothing was read.",
         fields.String(),
-        metadata={
-            "description": "Where there are any: what to look at, such as columns of which nothing was read."
-        },
     )
 
 
 class RowChangeSchema(RecordSchema):
     """The changes of an upload in a row."""
 
-    row = fields.Integer(metadata={"description": "Its number in the sheet."})
+    row = described(fields.Integer, "Its number in the sheet.")
     admission_number = fields.String()
     first_name = fields.String()
     last_name = fields.String()
-    column = fields.String(metadata={"description": "The name of the column."})
+    column = described(fields.String, "The name of the column.")
     old = _CellValue("Null where there is nothing yet.")
     new = _CellValue("Null where it is taken away.")
 
@@ -188,24 +183,23 @@ class UploadedRowsSchema(RecordSchema):
         {"changes", "not_in_sheet", "ignored_columns", "warnings"}
     )
 
-    rows = fields.Integer(metadata={"description": "Empty rows do not count."})
+    rows = described(fields.Integer, "Empty rows do not count.")
     created = fields.Integer()
     updated = fields.Integer()
     unchanged = fields.Integer()
-    blank = fields.Integer(metadata={"description": "Nothing filled in: what is there stays."})
-    changes = fields.List(
-        fields.Nested(RowChangeSchema),
-        metadata={"description": "Of a dry run: what the upload would change."},
+    blank = described(fields.Integer, "Nothing filled in: what is there stays.")
+    changes = described(
+        fields.List, "Of a dry run: what the upload would change.", fields.Nested(RowChangeSchema)
     )
-    not_in_sheet = fields.List(
+    not_in_sheet = described(
+        fields.List,
+        "Of a dry run: who of the class has no row in the sheet.",
         fields.Nested(MissingStudentSchema),
-        metadata={"description": "Of a dry run: who of the class has no row in the sheet."},
     )
-    ignored_columns = fields.List(
+    ignored_columns = described(
+        fields.List,
+        "Where there are any: columns that are not known, of which nothing was read.",
         fields.String(),
-        metadata={
-            "description": "Where there are any: columns that are not known, of which nothing was read."
-        },
     )
     warnings = warnings_field()
 
@@ -218,28 +212,25 @@ class RowErrorSchema(RecordSchema):
 
         unknown = ma.INCLUDE
 
-    row = fields.Integer(metadata={"description": "As Excel counts rows."})
-    column = fields.String(metadata={"description": "The name of the column."})
-    code = fields.String(
-        metadata={
-            "description": "What is wrong, for a program: `required`, `invalid`, `duplicate`, `taken`, `unknown`, or "
-            "`changed` since the sheet was downloaded."
-        }
+    row = described(fields.Integer, "As Excel counts rows.")
+    column = described(fields.String, "The name of the column.")
+    code = described(
+        fields.String,
+        "What is wrong, for a program: `required`, `invalid`, `duplicate`, `taken`, `unknown`, or "
+        "`changed` since the sheet was downloaded.",
     )
-    message = fields.String(
-        metadata={
-            "description": "What is wrong, for a person: the cell, the value, whose row it is, what to do."
-        }
+    message = described(
+        fields.String, "What is wrong, for a person: the cell, the value, whose row it is, what to do."
     )
 
 
 class ReplacedValueSchema(RecordSchema):
     """A value of the sheet stored as another, such as `F` as FEMALE."""
 
-    column = fields.String(metadata={"description": "The name of the column."})
-    value = fields.String(metadata={"description": "As the sheet has it."})
-    stored = fields.String(metadata={"description": "What is stored in its place."})
-    rows = fields.Integer(metadata={"description": "In how many rows."})
+    column = described(fields.String, "The name of the column.")
+    value = described(fields.String, "As the sheet has it.")
+    stored = described(fields.String, "What is stored in its place.")
+    rows = described(fields.Integer, "In how many rows.")
 
 
 class ImportedRowsSchema(RecordSchema):
@@ -247,23 +238,22 @@ class ImportedRowsSchema(RecordSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"replaced_values", "ignored_columns", "warnings"})
 
-    rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
-    created = fields.Integer(metadata={"description": "Records made of them."})
-    errors = fields.List(
+    rows = described(fields.Integer, "Rows of the sheet that are not empty.")
+    created = described(fields.Integer, "Records made of them.")
+    errors = described(
+        fields.List,
+        "Empty: a sheet with errors is refused with 422, which lists them by row.",
         fields.Nested(RowErrorSchema),
-        metadata={"description": "Empty: a sheet with errors is refused with 422, which lists them by row."},
     )
-    replaced_values = fields.List(
+    replaced_values = described(
+        fields.List,
+        "Where there are any: values that are stored as another, such as F as FEMALE.",
         fields.Nested(ReplacedValueSchema),
-        metadata={
-            "description": "Where there are any: values that are stored as another, such as F as FEMALE."
-        },
     )
-    ignored_columns = fields.List(
+    ignored_columns = described(
+        fields.List,
+        "Where there are any: columns that are not known, of which nothing was read.",
         fields.String(),
-        metadata={
-            "description": "Where there are any: columns that are not known, of which nothing was read."
-        },
     )
     warnings = warnings_field()
 
@@ -280,27 +270,24 @@ class ErrorDetailsSchema(Schema):
 
         unknown = ma.INCLUDE
 
-    json = fields.Raw(
-        metadata={
-            "description": "Members of the body; reasons alone where the body as a whole is at fault. A member within "
-            "a list stands at its place in the body, or by its path, such as `assignments.0.employee`."
-        }
+    json = described(
+        fields.Raw,
+        "Members of the body; reasons alone where the body as a whole is at fault. A member within "
+        "a list stands at its place in the body, or by its path, such as `assignments.0.employee`.",
     )
-    query = fields.Dict(keys=fields.String(), metadata={"description": "Parameters of the query."})
-    files = fields.Dict(keys=fields.String(), metadata={"description": "Files of the form."})
-    rows = fields.List(
-        fields.Nested(RowErrorSchema), metadata={"description": "Cells of an uploaded sheet, by row."}
-    )
-    left_out = fields.Integer(
-        metadata={"description": "Where not all is told: of how many members, parameters or rows nothing is."}
+    query = described(fields.Dict, "Parameters of the query.", keys=fields.String())
+    files = described(fields.Dict, "Files of the form.", keys=fields.String())
+    rows = described(fields.List, "Cells of an uploaded sheet, by row.", fields.Nested(RowErrorSchema))
+    left_out = described(
+        fields.Integer, "Where not all is told: of how many members, parameters or rows nothing is."
     )
 
 
 class ErrorSchema(Schema):
     """The one shape of every error."""
 
-    code = fields.Integer(required=True, metadata={"description": "The HTTP status."})
-    status = fields.String(required=True, metadata={"description": "The name of the status."})
+    code = described(fields.Integer, "The HTTP status.", required=True)
+    status = described(fields.String, "The name of the status.", required=True)
     type = fields.Raw(
         required=True,
         metadata={
@@ -308,11 +295,8 @@ class ErrorSchema(Schema):
             "anyOf": [{"$ref": f"#/components/schemas/{ERROR_TYPE}"}, {"type": "string"}],
         },
     )
-    message = fields.String(required=True, metadata={"description": "What is wrong, for a person."})
-    errors = fields.Nested(
-        ErrorDetailsSchema,
-        metadata={"description": "Where the input is at fault: by place, field and reason."},
+    message = described(fields.String, "What is wrong, for a person.", required=True)
+    errors = described(
+        fields.Nested, "Where the input is at fault: by place, field and reason.", ErrorDetailsSchema
     )
-    request_id = fields.String(
-        required=True, metadata={"description": "Names the request in the service's logs."}
-    )
+    request_id = described(fields.String, "Names the request in the service's logs.", required=True)

@@ -6,7 +6,7 @@ from marshmallow import fields, validate
 
 from school_service.features.audit.models import ACTIONS, ACTOR_LENGTH, ENTITY_LENGTH
 from school_service.web.fields import Id, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class AuditEntrySchema(RecordSchema):
@@ -14,28 +14,20 @@ class AuditEntrySchema(RecordSchema):
 
     id = fields.UUID()
     at = fields.AwareDateTime()
-    actor = fields.String(metadata={"description": "The id of the user or client who acted."})
-    actor_name = fields.String(metadata={"description": "The user's name at that time."})
+    actor = described(fields.String, "The id of the user or client who acted.")
+    actor_name = described(fields.String, "The user's name at that time.")
     action = fields.String(validate=validate.OneOf(ACTIONS))
-    entity = fields.String(metadata={"description": "What was changed, such as `gradebook`."})
-    entity_id = fields.UUID(
-        allow_none=True, metadata={"description": "The record; null where a sign-in named no user."}
-    )
-    old = fields.Dict(allow_none=True, metadata={"description": "The values before."})
-    new = fields.Dict(allow_none=True, metadata={"description": "The values after."})
-    request_id = fields.String(allow_none=True, metadata={"description": "As in the service's logs."})
-    address = fields.String(
-        allow_none=True, metadata={"description": "The network address that the request came from."}
-    )
+    entity = described(fields.String, "What was changed, such as `gradebook`.")
+    entity_id = described(fields.UUID, "The record; null where a sign-in named no user.", allow_none=True)
+    old = described(fields.Dict, "The values before.", allow_none=True)
+    new = described(fields.Dict, "The values after.", allow_none=True)
+    request_id = described(fields.String, "As in the service's logs.", allow_none=True)
+    address = described(fields.String, "The network address that the request came from.", allow_none=True)
 
 
 class AuditFilterSchema(Schema):
     """The filter of a list of changes."""
 
-    entity = Text(
-        ENTITY_LENGTH, required=False, metadata={"description": "What was changed, such as `gradebook`."}
-    )
-    id = Id(required=False, metadata={"description": "The record that was changed; it may be gone."})
-    actor = Text(
-        ACTOR_LENGTH, required=False, metadata={"description": "The id of the user or client who acted."}
-    )
+    entity = described(Text, "What was changed, such as `gradebook`.", ENTITY_LENGTH, required=False)
+    id = described(Id, "The record that was changed; it may be gone.", required=False)
+    actor = described(Text, "The id of the user or client who acted.", ACTOR_LENGTH, required=False)

@@ -39,7 +39,7 @@ from school_service.web.client_address import client_address, service_address
 from school_service.web.fields import Choice, Text
 from school_service.web.rendering import object_response
 from school_service.web.request_log import log_of_request
-from school_service.web.schemas import TOKEN_TYPES, ErrorSchema, RecordSchema, Schema
+from school_service.web.schemas import TOKEN_TYPES, ErrorSchema, RecordSchema, Schema, described
 from tenants.exceptions import ClientUnknown, SchoolForbidden, UnknownSchool
 from tenants.registry.clients import TokenClient
 
@@ -56,8 +56,8 @@ class TokenRequestSchema(Schema):
 class TokenErrorSchema(ErrorSchema):
     """An error of the token endpoint: if the request was a form, with the members of RFC 6749, section 5.2."""
 
-    error = fields.String(metadata={"description": "What is wrong, for a program: `invalid_client`."})
-    error_description = fields.String(metadata={"description": "What is wrong, for a person, in ASCII."})
+    error = described(fields.String, "What is wrong, for a program: `invalid_client`.")
+    error_description = described(fields.String, "What is wrong, for a person, in ASCII.")
 
 
 class ProviderSchema(RecordSchema):
@@ -73,63 +73,57 @@ class ProviderSchema(RecordSchema):
         }
     )
 
-    issuer = fields.String(metadata={"description": "The address that the client was configured with."})
-    token_endpoint = fields.String(metadata={"description": "Where tokens are asked for."})
-    jwks_uri = fields.String(metadata={"description": "Where the public keys are."})
-    response_types_supported = fields.List(
-        fields.String(), metadata={"description": "`code` or, without an authorization endpoint, `none`."}
+    issuer = described(fields.String, "The address that the client was configured with.")
+    token_endpoint = described(fields.String, "Where tokens are asked for.")
+    jwks_uri = described(fields.String, "Where the public keys are.")
+    response_types_supported = described(
+        fields.List, "`code` or, without an authorization endpoint, `none`.", fields.String()
     )
-    grant_types_supported = fields.List(
-        fields.String(), metadata={"description": "How tokens are asked for, such as `client_credentials`."}
+    grant_types_supported = described(
+        fields.List, "How tokens are asked for, such as `client_credentials`.", fields.String()
     )
-    token_endpoint_auth_methods_supported = fields.List(
-        fields.String(), metadata={"description": "How a client shows its secret; `none` if it is public."}
+    token_endpoint_auth_methods_supported = described(
+        fields.List, "How a client shows its secret; `none` if it is public.", fields.String()
     )
-    authorization_endpoint = fields.String(metadata={"description": "Where people sign in: where they do."})
-    userinfo_endpoint = fields.String(
-        metadata={"description": "Where people sign in: where the token of a person says who it is."}
+    authorization_endpoint = described(fields.String, "Where people sign in: where they do.")
+    userinfo_endpoint = described(
+        fields.String, "Where people sign in: where the token of a person says who it is."
     )
-    revocation_endpoint = fields.String(
-        metadata={"description": "Where people sign in: where a token is given up (RFC 7009)."}
+    revocation_endpoint = described(
+        fields.String, "Where people sign in: where a token is given up (RFC 7009)."
     )
-    end_session_endpoint = fields.String(
-        metadata={"description": "Where people sign in: where they sign out."}
+    end_session_endpoint = described(fields.String, "Where people sign in: where they sign out.")
+    response_modes_supported = described(
+        fields.List, "Where people sign in: how a code comes back.", fields.String()
     )
-    response_modes_supported = fields.List(
-        fields.String(), metadata={"description": "Where people sign in: how a code comes back."}
+    revocation_endpoint_auth_methods_supported = described(
+        fields.List, "Where people sign in: how a client shows its secret there.", fields.String()
     )
-    revocation_endpoint_auth_methods_supported = fields.List(
+    scopes_supported = described(
+        fields.List,
+        "Where people sign in: the scopes beside the permissions, which are scopes, too.",
         fields.String(),
-        metadata={"description": "Where people sign in: how a client shows its secret there."},
     )
-    scopes_supported = fields.List(
-        fields.String(),
-        metadata={
-            "description": "Where people sign in: the scopes beside the permissions, which are scopes, too."
-        },
+    code_challenge_methods_supported = described(
+        fields.List, "Where people sign in: how a verifier is hashed (RFC 7636).", fields.String()
     )
-    code_challenge_methods_supported = fields.List(
-        fields.String(),
-        metadata={"description": "Where people sign in: how a verifier is hashed (RFC 7636)."},
+    subject_types_supported = described(
+        fields.List, "Where people sign in: `public`: a person is the same to every client.", fields.String()
     )
-    subject_types_supported = fields.List(
-        fields.String(),
-        metadata={"description": "Where people sign in: `public`: a person is the same to every client."},
+    claims_supported = described(
+        fields.List, "Where people sign in: what an ID token may say.", fields.String()
     )
-    claims_supported = fields.List(
-        fields.String(), metadata={"description": "Where people sign in: what an ID token may say."}
+    id_token_signing_alg_values_supported = described(
+        fields.List, "Where people sign in: how ID tokens are signed.", fields.String()
     )
-    id_token_signing_alg_values_supported = fields.List(
-        fields.String(), metadata={"description": "Where people sign in: how ID tokens are signed."}
+    authorization_response_iss_parameter_supported = described(
+        fields.Boolean, "Where people sign in: whether answers name the issuer (RFC 9207)."
     )
-    authorization_response_iss_parameter_supported = fields.Boolean(
-        metadata={"description": "Where people sign in: whether answers name the issuer (RFC 9207)."}
+    request_parameter_supported = described(
+        fields.Boolean, "Where people sign in: whether requests may be signed."
     )
-    request_parameter_supported = fields.Boolean(
-        metadata={"description": "Where people sign in: whether requests may be signed."}
-    )
-    request_uri_parameter_supported = fields.Boolean(
-        metadata={"description": "Where people sign in: whether requests may be named by an address."}
+    request_uri_parameter_supported = described(
+        fields.Boolean, "Where people sign in: whether requests may be named by an address."
     )
 
 
@@ -140,15 +134,11 @@ class TokenSchema(RecordSchema):
 
     access_token = fields.String()
     token_type = fields.String(validate=validate.OneOf(TOKEN_TYPES))
-    expires_in = fields.Integer(metadata={"description": "Seconds."})
-    refresh_token = fields.String(
-        metadata={"description": "Of people: what the next token is asked for with."}
-    )
-    scope = fields.String(
-        metadata={"description": "Of people, and of clients that ask for a scope: what was granted."}
-    )
-    school_id = fields.UUID(metadata={"description": "Of people: the school, for X-SCHOOL-ID."})
-    id_token = fields.String(metadata={"description": "Of people with the scope `openid`: who they are."})
+    expires_in = described(fields.Integer, "Seconds.")
+    refresh_token = described(fields.String, "Of people: what the next token is asked for with.")
+    scope = described(fields.String, "Of people, and of clients that ask for a scope: what was granted.")
+    school_id = described(fields.UUID, "Of people: the school, for X-SCHOOL-ID.")
+    id_token = described(fields.String, "Of people with the scope `openid`: who they are.")
 
 
 class NothingSchema(RecordSchema):

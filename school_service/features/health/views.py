@@ -11,18 +11,17 @@ from marshmallow import fields, validate
 from school_service.features.health.service import Check
 from school_service.release import this_release
 from school_service.web.blueprint import Blueprint
-from school_service.web.schemas import RecordSchema
+from school_service.web.schemas import RecordSchema, described
 
 
 class ServedRevisionsSchema(RecordSchema):
     """The revisions of the tables in use by the process."""
 
-    registry = fields.String(metadata={"description": "That of the tables which all schools share."})
-    schools = fields.List(
+    registry = described(fields.String, "That of the tables which all schools share.")
+    schools = described(
+        fields.List,
+        "Those of a school's tables, the newest first; a school at another one is answered 503.",
         fields.String(),
-        metadata={
-            "description": "Those of a school's tables, the newest first; a school at another one is answered 503."
-        },
     )
 
 
@@ -31,13 +30,11 @@ class HealthSchema(RecordSchema):
 
     status = fields.String(validate=validate.OneOf(["ok", "unavailable"]))
     version = fields.String()
-    commit = fields.String(
-        allow_none=True,
-        metadata={"description": "The commit that the release was built from, where it is known."},
+    commit = described(
+        fields.String, "The commit that the release was built from, where it is known.", allow_none=True
     )
-    revisions = fields.Nested(
-        ServedRevisionsSchema,
-        metadata={"description": "The revisions of the tables that the process works with."},
+    revisions = described(
+        fields.Nested, "The revisions of the tables that the process works with.", ServedRevisionsSchema
     )
     database = fields.String(validate=validate.OneOf(["ok", "unreachable"]))
 
@@ -45,12 +42,11 @@ class HealthSchema(RecordSchema):
 class ReadinessSchema(HealthSchema):
     """Whether the process can serve requests, and the answering release."""
 
-    login_counts = fields.String(
+    login_counts = described(
+        fields.String,
+        "`refused`: the storage of counted tries to sign in has not let this process in, as with a "
+        "wrong password in `RATE_LIMIT_STORAGE`.",
         validate=validate.OneOf(["ok", "refused"]),
-        metadata={
-            "description": "`refused`: the storage of counted tries to sign in has not let this process in, as with a "
-            "wrong password in `RATE_LIMIT_STORAGE`."
-        },
     )
 
 

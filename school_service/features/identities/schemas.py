@@ -10,15 +10,15 @@ from school_service.features.invitations.schemas import code_text
 from school_service.features.people.models import ISSUER_LENGTH, SUBJECT_LENGTH, WAYS
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Text, sought_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class IdentitySchema(RecordSchema):
     """The link of an account to an identity of an outside provider."""
 
     id = fields.UUID()
-    issuer = fields.String(metadata={"description": "`iss` of the tokens."})
-    subject = fields.String(metadata={"description": "`sub` of the tokens."})
+    issuer = described(fields.String, "`iss` of the tokens.")
+    subject = described(fields.String, "`sub` of the tokens.")
     way = fields.String(validate=validate.OneOf(WAYS))
     created_at = fields.AwareDateTime()
     linked_by_name = fields.String()
@@ -35,12 +35,11 @@ class NewIdentitySchema(Schema):
 class OwnIdentitySchema(Schema):
     """The proof, by the bearer of an outside token, of owning an account: a code, or username and password."""
 
-    code = code_text(
+    code = described(
+        code_text,
+        "Of an invitation. Without it and a username, an open invitation that was made with the "
+        "token's verified e-mail address.",
         required=False,
-        metadata={
-            "description": "Of an invitation. Without it and a username, an open invitation that was made with the "
-            "token's verified e-mail address."
-        },
     )
     username = sought_text(composed=False, required=False)
     password = password_text(required=False)

@@ -10,7 +10,7 @@ from school_service.features.invitations.codes import MOST_TYPED
 from school_service.features.invitations.service import FORMATS, MOST_AT_ONCE, PDF
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Choice, Email, Id, ListOf, StrictBoolean, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class InvitationCodeSchema(RecordSchema):
@@ -19,11 +19,10 @@ class InvitationCodeSchema(RecordSchema):
     id = fields.UUID()
     user = fields.UUID()
     username = fields.String()
-    name = fields.String(metadata={"description": "First and last name."})
-    code = fields.String(metadata={"description": "In capitals and digits: K7QM-4TZ9-XDR2."})
-    url = fields.Url(
-        allow_none=True,
-        metadata={"description": "The page that takes the code; null where the service has no such pages."},
+    name = described(fields.String, "First and last name.")
+    code = described(fields.String, "In capitals and digits: K7QM-4TZ9-XDR2.")
+    url = described(
+        fields.Url, "The page that takes the code; null where the service has no such pages.", allow_none=True
     )
     expires_at = fields.AwareDateTime()
 
@@ -34,12 +33,11 @@ class InvitationSchema(RecordSchema):
     id = fields.UUID()
     user = fields.UUID()
     username = fields.String()
-    name = fields.String(metadata={"description": "First and last name."})
-    email = fields.String(
+    name = described(fields.String, "First and last name.")
+    email = described(
+        fields.String,
+        "By whose outside sign-in, verified, the account is linked; A to Z in lower case.",
         allow_none=True,
-        metadata={
-            "description": "By whose outside sign-in, verified, the account is linked; A to Z in lower case."
-        },
     )
     created_at = fields.AwareDateTime()
     created_by_name = fields.String()
@@ -51,24 +49,22 @@ class NewInvitationsSchema(Schema):
 
     users = ListOf(Id(), required=False, validate=validate.Length(min=1, max=MOST_AT_ONCE))
     batch = Id(required=False)
-    everybody = StrictBoolean(
+    everybody = described(
+        StrictBoolean,
+        "Those who have a password too, who then set another.",
         required=False,
         load_default=False,
-        metadata={"description": "Those who have a password too, who then set another."},
     )
-    days = StrictInteger(
-        1,
-        30,
-        required=False,
-        load_default=14,
-        metadata={"description": "For how long the codes are valid."},
+    days = described(
+        StrictInteger, "For how long the codes are valid.", 1, 30, required=False, load_default=14
     )
     # To the letter: what differs in form alone is another mailbox.
-    emails = ListOf(
+    emails = described(
+        ListOf,
+        "One for each of the users, in their order.",
         Email(composed=False),
         required=False,
         validate=validate.Length(min=1, max=MOST_AT_ONCE),
-        metadata={"description": "One for each of the users, in their order."},
     )
 
 
@@ -81,31 +77,24 @@ class GuardianInvitationSchema(InvitationCodeSchema):
 class NewGuardianAccountsSchema(Schema):
     """The class whose guardians get accounts."""
 
-    batch = Id(metadata={"description": "A cohort's id is its first batch."})
-    days = StrictInteger(
-        1,
-        30,
-        required=False,
-        load_default=14,
-        metadata={"description": "For how long the codes are valid."},
+    batch = described(Id, "A cohort's id is its first batch.")
+    days = described(
+        StrictInteger, "For how long the codes are valid.", 1, 30, required=False, load_default=14
     )
 
 
 class InvitationFilterSchema(Schema):
     """The filter of a list of invitations."""
 
-    batch = Id(required=False, metadata={"description": "Of its students alone."})
+    batch = described(Id, "Of its students alone.", required=False)
     user = Id(required=False)
 
 
 class SlipsFormatSchema(Schema):
     """The kind of the file."""
 
-    format = Choice(
-        FORMATS,
-        required=False,
-        load_default=PDF,
-        metadata={"description": "Slips to cut apart, or a workbook."},
+    format = described(
+        Choice, "Slips to cut apart, or a workbook.", FORMATS, required=False, load_default=PDF
     )
 
 
@@ -117,5 +106,5 @@ def code_text(**options: Any) -> Text:
 class TakenInvitationSchema(Schema):
     """A code, and its owner's new password."""
 
-    code = code_text(metadata={"description": "Without regard to case, spaces and hyphens."})
+    code = described(code_text, "Without regard to case, spaces and hyphens.")
     password = password_text()

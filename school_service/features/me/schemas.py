@@ -9,7 +9,7 @@ from school_service.features.people.guardians.schemas import GuardianSchema
 from school_service.features.people.models import REACHES
 from school_service.features.people.students.schemas import StudentSchema
 from school_service.features.people.users.schemas import SchoolSchema, UserSchema
-from school_service.web.schemas import RecordSchema
+from school_service.web.schemas import RecordSchema, described
 
 _REACH = "SCHOOL: the whole school's records; OWN: those that the caller is related to."
 
@@ -19,37 +19,37 @@ class MyRoleSchema(RecordSchema):
 
     id = fields.UUID()
     name = fields.String()
-    reach = fields.String(validate=validate.OneOf(REACHES), metadata={"description": _REACH})
+    reach = described(fields.String, _REACH, validate=validate.OneOf(REACHES))
 
 
 class MyPermissionSchema(RecordSchema):
     """A permission of the caller, and its reach."""
 
-    permission = fields.String(metadata={"description": "Such as write:gradebooks."})
-    reach = fields.String(validate=validate.OneOf(REACHES), metadata={"description": _REACH})
+    permission = described(fields.String, "Such as write:gradebooks.")
+    reach = described(fields.String, _REACH, validate=validate.OneOf(REACHES))
 
 
 class MyClassSchema(RecordSchema):
     """A batch looked after by the caller."""
 
     batch = fields.UUID()
-    batch_name = fields.String(metadata={"description": "The arm's name."})
+    batch_name = described(fields.String, "The arm's name.")
     cohort = fields.UUID()
-    classroom = fields.String(metadata={"description": "The classroom's name."})
-    session = fields.String(metadata={"description": "The id of the academic session."})
+    classroom = described(fields.String, "The classroom's name.")
+    session = described(fields.String, "The id of the academic session.")
 
 
 class MyChildSchema(RecordSchema):
     """A student with the caller as a guardian."""
 
-    student = fields.UUID(metadata={"description": "The id of the student."})
+    student = described(fields.UUID, "The id of the student.")
     admission_number = fields.String()
     first_name = fields.String()
     last_name = fields.String()
     relationship = fields.String(allow_none=True)
     batch = fields.UUID(allow_none=True)
-    batch_name = fields.String(allow_none=True, metadata={"description": "The arm's name."})
-    classroom = fields.String(allow_none=True, metadata={"description": "The classroom's name."})
+    batch_name = described(fields.String, "The arm's name.", allow_none=True)
+    classroom = described(fields.String, "The classroom's name.", allow_none=True)
 
 
 class MyEmployeeSchema(RecordSchema):
@@ -57,7 +57,7 @@ class MyEmployeeSchema(RecordSchema):
 
     id = fields.UUID()
     title = fields.String(allow_none=True)
-    position = fields.String(allow_none=True, metadata={"description": "The name of the position."})
+    position = described(fields.String, "The name of the position.", allow_none=True)
 
 
 class MeSchema(RecordSchema):
@@ -66,42 +66,25 @@ class MeSchema(RecordSchema):
     While the password must be changed, only `user`, `school` and `must_change_password` say something.
     """
 
-    user = fields.Nested(
-        UserSchema, allow_none=True, metadata={"description": "The user; null for a machine client."}
-    )
-    client = fields.String(
-        allow_none=True, metadata={"description": "The id of the machine client; null for a user."}
-    )
+    user = described(fields.Nested, "The user; null for a machine client.", UserSchema, allow_none=True)
+    client = described(fields.String, "The id of the machine client; null for a user.", allow_none=True)
     school = fields.Nested(SchoolSchema)
-    roles = fields.List(fields.Nested(MyRoleSchema), metadata={"description": "By name."})
-    permissions = fields.List(
-        fields.Nested(MyPermissionSchema), metadata={"description": "Those of the token, by name."}
+    roles = described(fields.List, "By name.", fields.Nested(MyRoleSchema))
+    permissions = described(fields.List, "Those of the token, by name.", fields.Nested(MyPermissionSchema))
+    classes = described(fields.List, "The batches that the caller looks after.", fields.Nested(MyClassSchema))
+    subjects = described(fields.List, "What the caller teaches today.", fields.Nested(SubjectTeacherSchema))
+    children = described(
+        fields.List, "The students of whom the caller is a guardian.", fields.Nested(MyChildSchema)
     )
-    classes = fields.List(
-        fields.Nested(MyClassSchema), metadata={"description": "The batches that the caller looks after."}
+    student = described(
+        fields.Nested, "The student that the caller is, if any.", StudentSchema, allow_none=True
     )
-    subjects = fields.List(
-        fields.Nested(SubjectTeacherSchema), metadata={"description": "What the caller teaches today."}
+    employee = described(
+        fields.Nested, "The employee that the caller is, if any.", MyEmployeeSchema, allow_none=True
     )
-    children = fields.List(
-        fields.Nested(MyChildSchema),
-        metadata={"description": "The students of whom the caller is a guardian."},
+    guardian = described(
+        fields.Nested, "The guardian that the caller is, if any.", GuardianSchema, allow_none=True
     )
-    student = fields.Nested(
-        StudentSchema, allow_none=True, metadata={"description": "The student that the caller is, if any."}
-    )
-    employee = fields.Nested(
-        MyEmployeeSchema,
-        allow_none=True,
-        metadata={"description": "The employee that the caller is, if any."},
-    )
-    guardian = fields.Nested(
-        GuardianSchema,
-        allow_none=True,
-        metadata={"description": "The guardian that the caller is, if any."},
-    )
-    must_change_password = fields.Boolean(
-        metadata={
-            "description": "Whether everything else is refused until the user has set another password."
-        }
+    must_change_password = described(
+        fields.Boolean, "Whether everything else is refused until the user has set another password."
     )

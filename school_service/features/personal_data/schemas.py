@@ -48,7 +48,7 @@ from school_service.features.results.promotions.schemas import PromotionReasonSc
 from school_service.features.school.models import Enrollment
 from school_service.features.scores.models import Absence, GradebookEntry
 from school_service.features.year.models import TermComment
-from school_service.web.schemas import RecordSchema
+from school_service.web.schemas import RecordSchema, described
 
 Field = fields.Field[Any]
 
@@ -140,12 +140,12 @@ StoredMarkSchema = _rows_of(
     Mark,
     batch=_name(),
     classroom=_name(),
-    subject=fields.String(allow_none=True, metadata={"description": "Of a lesson."}),
+    subject=described(fields.String, "Of a lesson.", allow_none=True),
     session=_name(),
     term=_name(),
     date=fields.Date(),
     part=_name(),
-    period=fields.Integer(allow_none=True, metadata={"description": "Of a lesson."}),
+    period=described(fields.Integer, "Of a lesson.", allow_none=True),
     state=_name(),
 )
 StoredTermCommentSchema = _rows_of(TermComment, session=_name(), term=_name())
@@ -172,7 +172,7 @@ StoredFormTeacherSchema = _rows_of(FormTeacher, batch=_name(), classroom=_name()
 StoredSubjectTeacherSchema = _rows_of(
     SubjectTeacher,
     subject=_name(),
-    batch=fields.String(allow_none=True, metadata={"description": "The arm's name; null: all arms."}),
+    batch=described(fields.String, "The arm's name; null: all arms.", allow_none=True),
     classroom=_name(),
     session=_name(),
 )
@@ -185,27 +185,24 @@ class AccountDataSchema(RecordSchema):
     user = fields.Nested(StoredUserSchema)
     roles = fields.List(fields.Nested(StoredUserRoleSchema))
     contacts = fields.List(fields.Nested(StoredContactSchema))
-    sessions = fields.List(
-        fields.Nested(StoredUserSessionSchema),
-        metadata={"description": "Where they have signed in by a client."},
+    sessions = described(
+        fields.List, "Where they have signed in by a client.", fields.Nested(StoredUserSessionSchema)
     )
-    identities = fields.List(
-        fields.Nested(StoredUserIdentitySchema),
-        metadata={"description": "The outside sign-ins that open the account."},
+    identities = described(
+        fields.List, "The outside sign-ins that open the account.", fields.Nested(StoredUserIdentitySchema)
     )
-    invitations = fields.List(
-        fields.Nested(StoredInvitationSchema),
-        metadata={"description": "The open one, without its code; or none."},
+    invitations = described(
+        fields.List, "The open one, without its code; or none.", fields.Nested(StoredInvitationSchema)
     )
-    photos = fields.List(
+    photos = described(
+        fields.List,
+        "The one that is kept, or none; `image` is in base64.",
         fields.Nested(StoredUserPhotoSchema),
-        metadata={"description": "The one that is kept, or none; `image` is in base64."},
     )
-    audit = fields.List(
+    audit = described(
+        fields.List,
+        "Changes of these records, the oldest first. Who made one is told where it was the person.",
         fields.Nested(StoredAuditEntrySchema),
-        metadata={
-            "description": "Changes of these records, the oldest first. Who made one is told where it was the person."
-        },
     )
 
 
@@ -213,16 +210,12 @@ class StudentDataSchema(AccountDataSchema):
     """All stored data of a student."""
 
     student = fields.Nested(StoredStudentSchema)
-    guardians = fields.List(
-        fields.Nested(StoredStudentGuardianSchema), metadata={"description": "The student's guardians."}
-    )
+    guardians = described(fields.List, "The student's guardians.", fields.Nested(StoredStudentGuardianSchema))
     enrollments = fields.List(fields.Nested(StoredEnrollmentSchema))
     subject_enrollments = fields.List(fields.Nested(StoredSubjectEnrollmentSchema))
     gradebook_entries = fields.List(fields.Nested(StoredGradebookEntrySchema))
     absences = fields.List(fields.Nested(StoredAbsenceSchema))
-    marks = fields.List(
-        fields.Nested(StoredMarkSchema), metadata={"description": "Of attendance, in every register."}
-    )
+    marks = described(fields.List, "Of attendance, in every register.", fields.Nested(StoredMarkSchema))
     metrics = fields.List(fields.Nested(StoredMetricSchema))
     term_comments = fields.List(fields.Nested(StoredTermCommentSchema))
     report_cards = fields.List(fields.Nested(StoredReportCardSchema))
@@ -239,9 +232,8 @@ class EmployeeDataSchema(AccountDataSchema):
     bank_account = fields.Nested(StoredBankAccountSchema, allow_none=True)
     next_of_kin = fields.Nested(StoredNextOfKinSchema, allow_none=True)
     form_teachers = fields.List(fields.Nested(StoredFormTeacherSchema))
-    subject_teachers = fields.List(
-        fields.Nested(StoredSubjectTeacherSchema),
-        metadata={"description": "The subjects that they teach or taught."},
+    subject_teachers = described(
+        fields.List, "The subjects that they teach or taught.", fields.Nested(StoredSubjectTeacherSchema)
     )
 
 
@@ -250,6 +242,4 @@ class GuardianDataSchema(AccountDataSchema):
 
     user = fields.Nested(StoredUserSchema, allow_none=True)
     guardian = fields.Nested(StoredGuardianSchema)
-    children = fields.List(
-        fields.Nested(StoredChildSchema), metadata={"description": "The students whose guardian it is."}
-    )
+    children = described(fields.List, "The students whose guardian it is.", fields.Nested(StoredChildSchema))

@@ -19,7 +19,7 @@ from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import sought_text
 from school_service.web.rendering import render_bytes
-from school_service.web.schemas import Schema
+from school_service.web.schemas import Schema, described
 
 blp = Blueprint("photos", __name__, description="Photos of users.")
 
@@ -29,9 +29,10 @@ JPEG = "image/jpeg"
 class PhotoVersionSchema(Schema):
     """The version of the photo in its address."""
 
-    v = sought_text(
+    v = described(
+        sought_text,
+        "In addresses, so that another photo has another one. It chooses nothing.",
         required=False,
-        metadata={"description": "In addresses, so that another photo has another one. It chooses nothing."},
     )
 
 

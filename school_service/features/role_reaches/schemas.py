@@ -10,7 +10,7 @@ from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import REACHES
 from school_service.features.role_reaches.judging import MOST
 from school_service.web.fields import Choice, Id, ListOf, Nested, QueryBoolean, StrictBoolean
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 MAX_ROLES = 100
 _ALL = f"How many there are: the list has {MOST:,} at most."
@@ -19,24 +19,24 @@ _ALL = f"How many there are: the list has {MOST:,} at most."
 class NewRoleReachSchema(Schema):
     """A role, and its intended reach."""
 
-    role = Id(metadata={"description": "The id of the role."})
-    reach = Choice(REACHES, metadata={"description": "SCHOOL: the whole school's records; OWN: one's own."})
+    role = described(Id, "The id of the role.")
+    reach = described(Choice, "SCHOOL: the whole school's records; OWN: one's own.", REACHES)
 
 
 class RoleReachesSchema(Schema):
     """The roles to switch."""
 
-    roles = ListOf(
+    roles = described(
+        ListOf,
+        "The others stay as they are.",
         Nested(NewRoleReachSchema),
         validate=validate.Length(max=MAX_ROLES),
-        metadata={"description": "The others stay as they are."},
     )
-    add_seeded = StrictBoolean(
+    add_seeded = described(
+        StrictBoolean,
+        "Make the roles of a new school that this one has none of the name of, and give the one for "
+        "students to the accounts that are there.",
         load_default=False,
-        metadata={
-            "description": "Make the roles of a new school that this one has none of the name of, and give the one for "
-            "students to the accounts that are there."
-        },
     )
     fingerprint = fields.Raw(
         allow_none=True,
@@ -47,9 +47,7 @@ class RoleReachesSchema(Schema):
 class RoleReachOptionsSchema(Schema):
     """Whether to switch at all."""
 
-    dry_run = QueryBoolean(
-        load_default=False, metadata={"description": "Answers what would change, and changes nothing."}
-    )
+    dry_run = described(QueryBoolean, "Answers what would change, and changes nothing.", load_default=False)
 
 
 class SwitchedRoleSchema(RecordSchema):
@@ -57,61 +55,54 @@ class SwitchedRoleSchema(RecordSchema):
 
     id = fields.UUID()
     name = fields.String()
-    before = fields.String(
-        validate=validate.OneOf(REACHES), metadata={"description": "The reach that it had."}
-    )
-    reach = fields.String(
-        validate=validate.OneOf(REACHES), metadata={"description": "The reach that it has then."}
-    )
+    before = described(fields.String, "The reach that it had.", validate=validate.OneOf(REACHES))
+    reach = described(fields.String, "The reach that it has then.", validate=validate.OneOf(REACHES))
 
 
 def _permissions(description: str) -> fields.List[Any]:
-    return fields.List(fields.String(), metadata={"description": description})
+    return described(fields.List, description, fields.String())
 
 
 class AffectedUserSchema(RecordSchema):
     """A user with changed answers."""
 
-    user = fields.UUID(metadata={"description": "The id of the user."})
+    user = described(fields.UUID, "The id of the user.")
     username = fields.String()
-    name = fields.String(metadata={"description": "First and last name."})
+    name = described(fields.String, "First and last name.")
     narrowed = _permissions("Permissions that reach one's own records alone then.")
     refused = _permissions("Permissions by which nothing can be done any more then.")
     widened = _permissions("Permissions that are new, or reach the whole school then.")
-    subjects = fields.Integer(metadata={"description": "How many cohort subjects they teach."})
-    classes = fields.Integer(metadata={"description": "How many batches they look after."})
-    children = fields.Integer(metadata={"description": "Of how many students they are a guardian."})
+    subjects = described(fields.Integer, "How many cohort subjects they teach.")
+    classes = described(fields.Integer, "How many batches they look after.")
+    children = described(fields.Integer, "Of how many students they are a guardian.")
 
 
 class UncoveredSubjectSchema(RecordSchema):
     """A subject without a teacher in an arm."""
 
-    cohort_subject = fields.UUID(metadata={"description": "The id of the cohort subject."})
-    classroom = fields.String(metadata={"description": "The classroom's name."})
-    subject = fields.String(metadata={"description": "The subject's name."})
-    batch_name = fields.String(metadata={"description": "The arm's name."})
+    cohort_subject = described(fields.UUID, "The id of the cohort subject.")
+    classroom = described(fields.String, "The classroom's name.")
+    subject = described(fields.String, "The subject's name.")
+    batch_name = described(fields.String, "The arm's name.")
 
 
 class UncoveredBatchSchema(RecordSchema):
     """A batch without a form teacher."""
 
     batch = fields.UUID()
-    classroom = fields.String(metadata={"description": "The classroom's name."})
-    batch_name = fields.String(metadata={"description": "The arm's name."})
+    classroom = described(fields.String, "The classroom's name.")
+    batch_name = described(fields.String, "The arm's name.")
 
 
 class UncoveredSchema(RecordSchema):
     """Subjects and batches of the current session within nobody's own reach."""
 
-    subjects = fields.List(
-        fields.Nested(UncoveredSubjectSchema),
-        metadata={"description": "Subjects and arms without a teacher."},
+    subjects = described(
+        fields.List, "Subjects and arms without a teacher.", fields.Nested(UncoveredSubjectSchema)
     )
-    subjects_total = fields.Integer(metadata={"description": _ALL})
-    batches = fields.List(
-        fields.Nested(UncoveredBatchSchema), metadata={"description": "Batches without a form teacher."}
-    )
-    batches_total = fields.Integer(metadata={"description": _ALL})
+    subjects_total = described(fields.Integer, _ALL)
+    batches = described(fields.List, "Batches without a form teacher.", fields.Nested(UncoveredBatchSchema))
+    batches_total = described(fields.Integer, _ALL)
 
 
 class DifferingRoleSchema(RecordSchema):
@@ -120,7 +111,7 @@ class DifferingRoleSchema(RecordSchema):
     So have the roles of a school older than such permissions. They stay as they are.
     """
 
-    role = fields.UUID(metadata={"description": "The id of the role."})
+    role = described(fields.UUID, "The id of the role.")
     name = fields.String()
     more = _permissions("What it has beside those of a new school.")
     less = _permissions("What it lacks of those of a new school.")
@@ -129,23 +120,19 @@ class DifferingRoleSchema(RecordSchema):
 class SwitchedRolesSchema(PlantedSchema):
     """The changes by a switch of roles, made or foreseen."""
 
-    roles = fields.List(
-        fields.Nested(SwitchedRoleSchema), metadata={"description": "The roles that were named."}
-    )
-    added = fields.List(fields.String(), metadata={"description": "The names of roles that are new."})
-    users = fields.List(
+    roles = described(fields.List, "The roles that were named.", fields.Nested(SwitchedRoleSchema))
+    added = described(fields.List, "The names of roles that are new.", fields.String())
+    users = described(
+        fields.List,
+        "Whose answers change, by username: first all who lose something, then others up to "
+        f"{MOST:,} in all.",
         fields.Nested(AffectedUserSchema),
-        metadata={
-            "description": "Whose answers change, by username: first all who lose something, then others up to "
-            f"{MOST:,} in all."
-        },
     )
-    users_total = fields.Integer(metadata={"description": "How many there are."})
-    users_losing = fields.Integer(metadata={"description": "How many of them lose something: all are named."})
-    differs = fields.List(
+    users_total = described(fields.Integer, "How many there are.")
+    users_losing = described(fields.Integer, "How many of them lose something: all are named.")
+    differs = described(
+        fields.List,
+        "Roles with other permissions than those of the same name of a new school.",
         fields.Nested(DifferingRoleSchema),
-        metadata={"description": "Roles with other permissions than those of the same name of a new school."},
     )
-    uncovered = fields.Nested(
-        UncoveredSchema, metadata={"description": "What nobody would reach as their own."}
-    )
+    uncovered = described(fields.Nested, "What nobody would reach as their own.", UncoveredSchema)

@@ -6,25 +6,21 @@ from typing import ClassVar
 
 from marshmallow import fields
 
-from school_service.web.schemas import RecordSchema
+from school_service.web.schemas import RecordSchema, described
 
 
 class UserSessionSchema(RecordSchema):
     """One sign-in of a user by a client, still going on."""
 
     id = fields.UUID()
-    client = fields.String(metadata={"description": "The client's id."})
-    client_name = fields.String(metadata={"description": "What people are shown of it."})
-    created_at = fields.AwareDateTime(metadata={"description": "When the user signed in."})
-    last_used_at = fields.AwareDateTime(metadata={"description": "When its refresh token was used last."})
-    expires_at = fields.AwareDateTime(metadata={"description": "When it ends, however much it is used."})
-    address = fields.String(
-        allow_none=True, metadata={"description": "The network address that the user signed in from."}
-    )
-    user_agent = fields.String(
-        allow_none=True, metadata={"description": "What the browser called itself then."}
-    )
-    current = fields.Boolean(metadata={"description": "Whether the token of the request is of it."})
+    client = described(fields.String, "The client's id.")
+    client_name = described(fields.String, "What people are shown of it.")
+    created_at = described(fields.AwareDateTime, "When the user signed in.")
+    last_used_at = described(fields.AwareDateTime, "When its refresh token was used last.")
+    expires_at = described(fields.AwareDateTime, "When it ends, however much it is used.")
+    address = described(fields.String, "The network address that the user signed in from.", allow_none=True)
+    user_agent = described(fields.String, "What the browser called itself then.", allow_none=True)
+    current = described(fields.Boolean, "Whether the token of the request is of it.")
 
 
 class UserInfoSchema(RecordSchema):
@@ -32,9 +28,9 @@ class UserInfoSchema(RecordSchema):
 
     SOMETIMES: ClassVar = frozenset({"name", "given_name", "family_name", "preferred_username"})
 
-    sub = fields.UUID(metadata={"description": "The user's id."})
-    school_id = fields.UUID(metadata={"description": "The school that the user signed in to."})
-    name = fields.String(metadata={"description": "Of a token for `profile`: first and last name."})
-    given_name = fields.String(metadata={"description": "Of a token for `profile`: the first name."})
-    family_name = fields.String(metadata={"description": "Of a token for `profile`: the last name."})
-    preferred_username = fields.String(metadata={"description": "Of a token for `profile`: the username."})
+    sub = described(fields.UUID, "The user's id.")
+    school_id = described(fields.UUID, "The school that the user signed in to.")
+    name = described(fields.String, "Of a token for `profile`: first and last name.")
+    given_name = described(fields.String, "Of a token for `profile`: the first name.")
+    family_name = described(fields.String, "Of a token for `profile`: the last name.")
+    preferred_username = described(fields.String, "Of a token for `profile`: the username.")

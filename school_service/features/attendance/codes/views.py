@@ -13,7 +13,7 @@ from school_service.features.attendance.codes import service
 from school_service.features.attendance.models import CODE_LENGTH, CODE_NAME_LENGTH, KINDS, MOST_CODES
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Choice, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 _KIND = "PRESENT and LATE count as present, ABSENT and EXCUSED as absent."
 
@@ -23,15 +23,15 @@ class AttendanceCodeSchema(RecordSchema):
 
     code = fields.String()
     name = fields.String()
-    kind = fields.String(validate=validate.OneOf(KINDS), metadata={"description": _KIND})
+    kind = described(fields.String, _KIND, validate=validate.OneOf(KINDS))
 
 
 class NewAttendanceCodeSchema(Schema):
     """A code, in its place of the list."""
 
-    code = Text(CODE_LENGTH, metadata={"description": "Letters and digits; each once, in whatever case."})
+    code = described(Text, "Letters and digits; each once, in whatever case.", CODE_LENGTH)
     name = Text(CODE_NAME_LENGTH)
-    kind = Choice(KINDS, metadata={"description": _KIND})
+    kind = described(Choice, _KIND, KINDS)
 
 
 blp = Blueprint("attendance-codes", __name__, description="What marks in registers say.")

@@ -12,7 +12,7 @@ from school_service.features.attendance.registers.schemas import AttendanceStude
 from school_service.features.attendance.school_days.schemas import check_range
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Id, IsoDate, QueryInteger
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 MOST_DAYS = 31
 
@@ -28,7 +28,7 @@ class MissingRegisterSchema(RecordSchema):
     batch = fields.UUID()
     batch_name = fields.String()
     classroom = fields.String()
-    form_teachers = fields.List(fields.String(), metadata={"description": "Their names."})
+    form_teachers = described(fields.List, "Their names.", fields.String())
     state = fields.String(validate=validate.OneOf(REGISTER_STATES))
 
 
@@ -41,9 +41,9 @@ class AttendanceOfDaySchema(RecordSchema):
     part = fields.String(validate=validate.OneOf(DAY_PARTS))
     state = fields.String(validate=validate.OneOf(REGISTER_STATES))
     enrolled = fields.Integer()
-    present = fields.Integer(metadata={"description": "With those who came late."})
+    present = described(fields.Integer, "With those who came late.")
     late = fields.Integer()
-    absent = fields.Integer(metadata={"description": "With those who are excused."})
+    absent = described(fields.Integer, "With those who are excused.")
     excused = fields.Integer()
     unmarked = fields.Integer()
 
@@ -61,30 +61,27 @@ class AbsenceOfDaySchema(RecordSchema):
     """A student away at one time of a day, by a submitted register, and the guardians to tell."""
 
     student = fields.Nested(AttendanceStudentSchema)
-    batch = fields.UUID(metadata={"description": "The register's."})
-    batch_name = fields.String(metadata={"description": "The batch's name."})
-    part = fields.String(
-        validate=validate.OneOf(DAY_PARTS), metadata={"description": "The register's part of the day."}
+    batch = described(fields.UUID, "The register's.")
+    batch_name = described(fields.String, "The batch's name.")
+    part = described(fields.String, "The register's part of the day.", validate=validate.OneOf(DAY_PARTS))
+    code = described(fields.String, "That which counts: the correction's, else the mark's.")
+    kind = described(
+        fields.String, "What the code counted when it was given.", validate=validate.OneOf((ABSENT, EXCUSED))
     )
-    code = fields.String(metadata={"description": "That which counts: the correction's, else the mark's."})
-    kind = fields.String(
-        validate=validate.OneOf((ABSENT, EXCUSED)),
-        metadata={"description": "What the code counted when it was given."},
-    )
-    guardians = fields.List(
-        fields.Nested(NotifiedGuardianSchema), metadata={"description": "The primary first, then by name."}
+    guardians = described(
+        fields.List, "The primary first, then by name.", fields.Nested(NotifiedGuardianSchema)
     )
 
 
 class SumsSchema(RecordSchema):
     """How often a student was there: present and absent make up the times opened."""
 
-    opened = fields.Integer(metadata={"description": _OPENED})
-    present = fields.Integer(metadata={"description": "With late."})
+    opened = described(fields.Integer, _OPENED)
+    present = described(fields.Integer, "With late.")
     late = fields.Integer()
-    absent = fields.Integer(metadata={"description": "With excused."})
+    absent = described(fields.Integer, "With excused.")
     excused = fields.Integer()
-    percent = fields.Decimal(allow_none=True, metadata={"description": _PERCENT})
+    percent = described(fields.Decimal, _PERCENT, allow_none=True)
 
 
 class AttendanceSummarySchema(SumsSchema):
@@ -119,18 +116,19 @@ class StudentAttendanceSchema(SumsSchema):
     """A student's attendance in a term, of the submitted registers."""
 
     weeks = fields.List(fields.Nested(AttendanceWeekSchema))
-    marks = fields.List(
+    marks = described(
+        fields.List,
+        "None, for families, where the school shows them sums alone.",
         fields.Nested(StudentMarkSchema),
-        metadata={"description": "None, for families, where the school shows them sums alone."},
     )
 
 
 class MissingFilterSchema(Schema):
     """The days to look at: one, or from one to another, 31 at most."""
 
-    day = IsoDate(data_key="date", required=False, metadata={"description": "One day."})
-    first = IsoDate(data_key="from", required=False, metadata={"description": "The first day."})
-    last = IsoDate(data_key="to", required=False, metadata={"description": "The last day."})
+    day = described(IsoDate, "One day.", data_key="date", required=False)
+    first = described(IsoDate, "The first day.", data_key="from", required=False)
+    last = described(IsoDate, "The last day.", data_key="to", required=False)
 
     @ma.validates_schema
     def _check_days(self, days: dict[str, Any], **_options: Any) -> None:
@@ -153,22 +151,22 @@ class MissingFilterSchema(Schema):
 class AbsenceFilterSchema(Schema):
     """The day to look at."""
 
-    day = IsoDate(data_key="date", required=False, metadata={"description": "By default the school's today."})
+    day = described(IsoDate, "By default the school's today.", data_key="date", required=False)
 
 
 class DayFilterSchema(Schema):
     """The day to look at, and perhaps a cohort to keep to."""
 
-    day = IsoDate(data_key="date", metadata={"description": "The day."})
-    cohort = Id(required=False, metadata={"description": "Its batches alone."})
+    day = described(IsoDate, "The day.", data_key="date")
+    cohort = described(Id, "Its batches alone.", required=False)
 
 
 class SummaryFilterSchema(Schema):
     """The class to sum up: a batch's days, or a cohort subject's lessons."""
 
     term = term_text("the class's")
-    batch = Id(required=False, metadata={"description": "A batch; a cohort's id is its first batch."})
-    cohort_subject = Id(required=False, metadata={"description": "A subject of a cohort, by its id."})
+    batch = described(Id, "A batch; a cohort's id is its first batch.", required=False)
+    cohort_subject = described(Id, "A subject of a cohort, by its id.", required=False)
 
     @ma.validates_schema
     def _one_of_both(self, filters: dict[str, Any], **_options: Any) -> None:
@@ -185,10 +183,8 @@ class ChronicFilterSchema(Schema):
     """The students and the share of absence to look for."""
 
     term = term_text("the cohort's, without one of the current")
-    cohort = Id(required=False, metadata={"description": "Its students alone."})
-    percent = QueryInteger(
-        1, 100, required=False, metadata={"description": "In place of the school's `chronic_percent`."}
-    )
+    cohort = described(Id, "Its students alone.", required=False)
+    percent = described(QueryInteger, "In place of the school's `chronic_percent`.", 1, 100, required=False)
 
 
 class StudentTermSchema(Schema):

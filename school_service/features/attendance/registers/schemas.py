@@ -33,7 +33,7 @@ from school_service.web.fields import (
     StrictInteger,
     Text,
 )
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 from tenants.names import is_too_long
 
 _BATCH = "A batch; a cohort's id is its first batch."
@@ -59,7 +59,7 @@ class CorrectionSchema(RecordSchema):
 
     code = fields.String()
     kind = fields.String(validate=validate.OneOf(KINDS))
-    reason = fields.String(allow_none=True, metadata={"description": "Null once the student is erased."})
+    reason = described(fields.String, "Null once the student is erased.", allow_none=True)
     by = fields.String()
     at = fields.AwareDateTime()
 
@@ -69,18 +69,20 @@ class MarkSchema(RecordSchema):
 
     student = fields.Nested(AttendanceStudentSchema)
     code = fields.String(allow_none=True)
-    kind = fields.String(
+    kind = described(
+        fields.String,
+        "What the code counted when it was given.",
         validate=validate.OneOf(KINDS),
         allow_none=True,
-        metadata={"description": "What the code counted when it was given."},
     )
     note = fields.String(allow_none=True)
-    arrived = fields.String(allow_none=True, metadata={"description": "HH:MM, of who came late."})
+    arrived = described(fields.String, "HH:MM, of who came late.", allow_none=True)
     correction = fields.Nested(CorrectionSchema, allow_none=True)
-    counts = fields.String(
+    counts = described(
+        fields.String,
+        "The kind that counts: the correction's, else the mark's.",
         validate=validate.OneOf(KINDS),
         allow_none=True,
-        metadata={"description": "The kind that counts: the correction's, else the mark's."},
     )
 
 
@@ -91,51 +93,47 @@ class RegisterSchema(RecordSchema):
     students with a mark in it.
     """
 
-    id = fields.UUID(allow_none=True, metadata={"description": "Null where it is not there yet."})
+    id = described(fields.UUID, "Null where it is not there yet.", allow_none=True)
     batch = fields.UUID()
     batch_name = fields.String()
     cohort_subject = fields.UUID(allow_none=True)
     subject = fields.String(allow_none=True)
     date = fields.Date()
-    term = fields.Nested(
-        AttendanceTermSchema, allow_none=True, metadata={"description": "Null for a day that is in none."}
-    )
+    term = described(fields.Nested, "Null for a day that is in none.", AttendanceTermSchema, allow_none=True)
     part = fields.String(validate=validate.OneOf(PARTS))
     period = fields.Integer(allow_none=True)
     state = fields.String(validate=validate.OneOf(REGISTER_STATES))
-    version = fields.Integer(
-        metadata={"description": "Rises by 1 with each change of a mark or of the state; 0 before the first."}
+    version = described(
+        fields.Integer, "Rises by 1 with each change of a mark or of the state; 0 before the first."
     )
-    taken_at = fields.AwareDateTime(
-        allow_none=True, metadata={"description": "When the teacher marked, by their device."}
-    )
+    taken_at = described(fields.AwareDateTime, "When the teacher marked, by their device.", allow_none=True)
     changed_at = fields.AwareDateTime(allow_none=True)
     changed_by_name = fields.String(allow_none=True)
     marks = fields.List(fields.Nested(MarkSchema))
-    enrolled = fields.Integer(metadata={"description": "Who is in the class now."})
-    present = fields.Integer(metadata={"description": "With those who came late."})
+    enrolled = described(fields.Integer, "Who is in the class now.")
+    present = described(fields.Integer, "With those who came late.")
     late = fields.Integer()
-    absent = fields.Integer(metadata={"description": "With those who are excused."})
+    absent = described(fields.Integer, "With those who are excused.")
     excused = fields.Integer()
-    unmarked = fields.Integer(metadata={"description": "Who has neither a mark nor a correction."})
+    unmarked = described(fields.Integer, "Who has neither a mark nor a correction.")
 
 
 class RegisterKeySchema(Schema):
     """The key of a register: batch, date and part, or batch, date, cohort subject and period."""
 
-    batch = Id(metadata={"description": _BATCH})
-    day = IsoDate(data_key="date", metadata={"description": "The day."})
-    part = Choice(DAY_PARTS, required=False, metadata={"description": _PART})
-    cohort_subject = Id(required=False, metadata={"description": _SUBJECT})
-    period = QueryInteger(1, MOST_PERIODS, required=False, metadata={"description": _PERIOD})
+    batch = described(Id, _BATCH)
+    day = described(IsoDate, "The day.", data_key="date")
+    part = described(Choice, _PART, DAY_PARTS, required=False)
+    cohort_subject = described(Id, _SUBJECT, required=False)
+    period = described(QueryInteger, _PERIOD, 1, MOST_PERIODS, required=False)
 
 
 class _BodyKeySchema(Schema):
-    batch = Id(metadata={"description": _BATCH})
+    batch = described(Id, _BATCH)
     day = IsoDate(data_key="date")
-    part = Choice(DAY_PARTS, required=False, metadata={"description": _PART})
-    cohort_subject = Id(required=False, metadata={"description": _SUBJECT})
-    period = StrictInteger(1, MOST_PERIODS, required=False, metadata={"description": _PERIOD})
+    part = described(Choice, _PART, DAY_PARTS, required=False)
+    cohort_subject = described(Id, _SUBJECT, required=False)
+    period = described(StrictInteger, _PERIOD, 1, MOST_PERIODS, required=False)
 
 
 class Moment(Input, fields.AwareDateTime):
@@ -155,12 +153,13 @@ class Moment(Input, fields.AwareDateTime):
 class NewMarkSchema(Schema):
     """The mark of a student: a member left out stays, null clears it."""
 
-    student = Id(metadata={"description": "In the register."})
-    code = Text(
+    student = described(Id, "In the register.")
+    code = described(
+        Text,
+        "One of the school's, in any case. Null takes the mark away.",
         CODE_LENGTH,
         required=False,
         allow_none=True,
-        metadata={"description": "One of the school's, in any case. Null takes the mark away."},
     )
     note = Text(NOTE_LENGTH, any_characters=True, required=False, allow_none=True)
     arrived = Text(
@@ -175,48 +174,40 @@ class NewMarkSchema(Schema):
 class NewRegisterSchema(_BodyKeySchema):
     """Marks to store in a register; the marks of others stay."""
 
-    version = StrictInteger(
+    version = described(
+        StrictInteger,
+        "That of the register which was seen last, by default 0: none. What differs from a mark "
+        "that has changed since is refused (409).",
         0,
         required=False,
-        metadata={
-            "description": "That of the register which was seen last, by default 0: none. What differs from a mark "
-            "that has changed since is refused (409)."
-        },
     )
-    default = Text(
-        CODE_LENGTH,
-        required=False,
-        metadata={"description": "The code of everyone in the class who is not named and has none."},
+    default = described(
+        Text, "The code of everyone in the class who is not named and has none.", CODE_LENGTH, required=False
     )
     marks = ListOf(Nested(NewMarkSchema), required=False, validate=validate.Length(max=MAX_IDS))
-    submit = StrictBoolean(
+    submit = described(
+        StrictBoolean,
+        "Hand the register in: it counts from then on. Everybody is marked then.",
         required=False,
-        metadata={"description": "Hand the register in: it counts from then on. Everybody is marked then."},
     )
-    taken_at = Moment(
-        required=False,
-        metadata={"description": "When the teacher marked, at most 5 minutes ahead; it decides nothing."},
+    taken_at = described(
+        Moment, "When the teacher marked, at most 5 minutes ahead; it decides nothing.", required=False
     )
-    force = StrictBoolean(
-        required=False, metadata={"description": "Replace what somebody changed since, too."}
-    )
+    force = described(StrictBoolean, "Replace what somebody changed since, too.", required=False)
 
 
 class NewCorrectionSchema(Schema):
     """The correction of a student's mark."""
 
-    student = Id(metadata={"description": "In the register."})
-    code = Text(
+    student = described(Id, "In the register.")
+    code = described(
+        Text,
+        "One of the school's, in any case. Null takes the correction back.",
         CODE_LENGTH,
         allow_none=True,
-        metadata={"description": "One of the school's, in any case. Null takes the correction back."},
     )
-    reason = Text(
-        REASON_LENGTH,
-        any_characters=True,
-        required=False,
-        allow_none=True,
-        metadata={"description": "Why; needed with a code."},
+    reason = described(
+        Text, "Why; needed with a code.", REASON_LENGTH, any_characters=True, required=False, allow_none=True
     )
 
     @ma.validates_schema

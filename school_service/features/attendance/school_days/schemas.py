@@ -10,7 +10,7 @@ from marshmallow import fields, validate
 from school_service.features.attendance.models import DAY_NAME_LENGTH, DAY_PARTS, DAY_STATUSES, HALVES
 from school_service.features.school.models import TERMS
 from school_service.web.fields import Choice, IsoDate, ListOf, Nested, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 MOST_DAYS = 400
 
@@ -26,21 +26,20 @@ class SchoolDaySchema(RecordSchema):
     """A day of a term: on a weekday of school, or an exceptional one."""
 
     date = fields.Date()
-    term = fields.Nested(
-        AttendanceTermSchema, allow_none=True, metadata={"description": "Null for a day that is in none."}
-    )
-    parts = fields.List(
+    term = described(fields.Nested, "Null for a day that is in none.", AttendanceTermSchema, allow_none=True)
+    parts = described(
+        fields.List,
+        "In which school is open, and classes are called; empty on a closed day.",
         fields.String(validate=validate.OneOf(DAY_PARTS)),
-        metadata={"description": "In which school is open, and classes are called; empty on a closed day."},
     )
-    name = fields.String(allow_none=True, metadata={"description": "Such as that of a holiday."})
+    name = described(fields.String, "Such as that of a holiday.", allow_none=True)
 
 
 class SchoolDayFilterSchema(Schema):
     """The days to show: 400 at most."""
 
-    first = IsoDate(data_key="from", metadata={"description": "The first day."})
-    last = IsoDate(data_key="to", metadata={"description": "The last day."})
+    first = described(IsoDate, "The first day.", data_key="from")
+    last = described(IsoDate, "The last day.", data_key="to")
 
     @ma.validates_schema
     def _check_range(self, days: dict[str, Any], **_options: Any) -> None:
@@ -59,15 +58,9 @@ class NewSchoolDaySchema(Schema):
     """The status of a day, or of one half of it."""
 
     date = IsoDate()
-    status = Choice(
-        DAY_STATUSES,
-        metadata={"description": "USUAL takes back what was said: then the weekday decides."},
-    )
-    part = Choice(
-        HALVES,
-        required=False,
-        allow_none=True,
-        metadata={"description": "Of one half alone, in a school that has half days."},
+    status = described(Choice, "USUAL takes back what was said: then the weekday decides.", DAY_STATUSES)
+    part = described(
+        Choice, "Of one half alone, in a school that has half days.", HALVES, required=False, allow_none=True
     )
     name = Text(DAY_NAME_LENGTH, required=False, allow_none=True)
 

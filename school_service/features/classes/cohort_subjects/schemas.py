@@ -7,16 +7,16 @@ from typing import ClassVar
 from marshmallow import fields
 
 from school_service.web.fields import Id, QueryBoolean, StrictBoolean, sought_text
-from school_service.web.schemas import MineSchema, RecordSchema, Schema
+from school_service.web.schemas import MineSchema, RecordSchema, Schema, described
 
 
 class CohortSubjectSchema(RecordSchema):
     """A subject taught to a cohort."""
 
     id = fields.UUID()
-    elective = fields.Boolean(metadata={"description": "Taken only by those who chose it."})
-    subject = fields.String(metadata={"description": "The subject's name."})
-    code = fields.String(metadata={"description": "The subject's code."})
+    elective = described(fields.Boolean, "Taken only by those who chose it.")
+    subject = described(fields.String, "The subject's name.")
+    code = described(fields.String, "The subject's code.")
     cohort = fields.UUID()
 
 
@@ -30,7 +30,7 @@ class ArmWithoutTeacherSchema(RecordSchema):
     """An arm in which a subject has takers and nobody teaches it."""
 
     batch = fields.UUID()
-    batch_name = fields.String(metadata={"description": "The arm's name."})
+    batch_name = described(fields.String, "The arm's name.")
 
 
 class ListedCohortSubjectSchema(CohortSubjectSchema):
@@ -38,12 +38,11 @@ class ListedCohortSubjectSchema(CohortSubjectSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"arms_without_teacher"})
 
-    arms_without_teacher = fields.List(
+    arms_without_teacher = described(
+        fields.List,
+        "Where `without_teacher` is true: the arms in which somebody takes it and nobody teaches it "
+        "today, by name.",
         fields.Nested(ArmWithoutTeacherSchema),
-        metadata={
-            "description": "Where `without_teacher` is true: the arms in which somebody takes it and nobody teaches it "
-            "today, by name."
-        },
     )
 
 
@@ -58,12 +57,11 @@ class NewCohortSubjectSchema(Schema):
 class CohortSubjectFilterSchema(MineSchema):
     """The cohort subjects to list."""
 
-    batch = Id(required=False, metadata={"description": "A cohort, or any batch of it."})
-    base = Id(required=False, metadata={"description": "The subject that is taught."})
-    session = sought_text(required=False, metadata={"description": "The academic session's id or its name."})
-    without_teacher = QueryBoolean(
+    batch = described(Id, "A cohort, or any batch of it.", required=False)
+    base = described(Id, "The subject that is taught.", required=False)
+    session = described(sought_text, "The academic session's id or its name.", required=False)
+    without_teacher = described(
+        QueryBoolean,
+        "Those alone that nobody teaches today in an arm in which somebody takes them.",
         required=False,
-        metadata={
-            "description": "Those alone that nobody teaches today in an arm in which somebody takes them."
-        },
     )

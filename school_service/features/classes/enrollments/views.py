@@ -16,35 +16,33 @@ from school_service.features.people.students.schemas import EnrolledStudentSchem
 from school_service.features.school.cohorts.service import check_cohort
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import MAX_IDS, Id, IsoDate, ListOf, Nested, id_list
-from school_service.web.schemas import Schema
+from school_service.web.schemas import Schema, described
 
 
 class FirstDaySchema(Schema):
     """The first day of a student in a batch."""
 
     student = Id()
-    started_on = IsoDate(
-        allow_none=True, metadata={"description": "Within the session; null where it is not known."}
-    )
+    started_on = described(IsoDate, "Within the session; null where it is not known.", allow_none=True)
 
 
 class EnrollmentSchema(Schema):
     """Students to enroll into a batch of a cohort."""
 
     students = id_list(least=1)
-    batch = Id(metadata={"description": "A batch of the cohort; the cohort's id is its first one."})
-    started_on = IsoDate(
+    batch = described(Id, "A batch of the cohort; the cohort's id is its first one.")
+    started_on = described(
+        IsoDate,
+        "Their first day in the batch, within the session; null where it is not known.",
         required=False,
         allow_none=True,
-        metadata={
-            "description": "Their first day in the batch, within the session; null where it is not known."
-        },
     )
-    started_on_each = ListOf(
+    started_on_each = described(
+        ListOf,
+        "The first day of some of the students, in place of `started_on`.",
         Nested(FirstDaySchema),
         required=False,
         validate=validate.Length(max=MAX_IDS),
-        metadata={"description": "The first day of some of the students, in place of `started_on`."},
     )
 
 
@@ -52,10 +50,8 @@ class RemovalSchema(Schema):
     """Students to take out of a cohort."""
 
     student_ids = id_list(least=1)
-    ended_on = IsoDate(
-        required=False,
-        allow_none=True,
-        metadata={"description": "Their last day in the class; null where it is not known."},
+    ended_on = described(
+        IsoDate, "Their last day in the class; null where it is not known.", required=False, allow_none=True
     )
 
 

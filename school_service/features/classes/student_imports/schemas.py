@@ -15,26 +15,22 @@ from school_service.web.schemas import (
     Schema,
     UploadedRowsSchema,
     UploadOptionsSchema,
+    described,
 )
 
 
 class ClassListSchema(Schema):
     """The students of a sheet, and its kind."""
 
-    batch = Id(
-        required=False, metadata={"description": "Those now in this batch; a cohort's id is its first."}
-    )
-    cohort = Id(required=False, metadata={"description": "Those now in this cohort."})
-    session = Text(
-        required=False, metadata={"description": "Those now in a class of this session, by its id or name."}
-    )
-    format = Choice(
+    batch = described(Id, "Those now in this batch; a cohort's id is its first.", required=False)
+    cohort = described(Id, "Those now in this cohort.", required=False)
+    session = described(Text, "Those now in a class of this session, by its id or name.", required=False)
+    format = described(
+        Choice,
+        "A workbook, or comma-separated values in UTF-8: a text that begins with =, +, - or @ has "
+        "an apostrophe before it, which an upload takes away.",
         FORMATS,
         load_default=XLSX,
-        metadata={
-            "description": "A workbook, or comma-separated values in UTF-8: a text that begins with =, +, - or @ has "
-            "an apostrophe before it, which an upload takes away."
-        },
     )
 
     @validates_schema
@@ -47,10 +43,11 @@ class ClassListSchema(Schema):
 class StudentUpdateSchema(UploadOptionsSchema):
     """How to enter a sheet of students who are there."""
 
-    dates = Choice(
+    dates = described(
+        Choice,
+        "How dates in text are written: DMY as 31/05/2012, MDY as 05/31/2012.",
         DAY_ORDERS,
         required=False,
-        metadata={"description": "How dates in text are written: DMY as 31/05/2012, MDY as 05/31/2012."},
     )
 
 
@@ -69,16 +66,13 @@ class ImportedSchema(ImportedRowsSchema, PlantedSchema):
         | {"enrolled", "guardians_created", "guardians_found"}
     )
 
-    created = fields.Integer(metadata={"description": "Students made of them."})
-    enrolled = fields.Integer(
-        metadata={"description": "Where the sheet names classes: how many students were enrolled."}
+    created = described(fields.Integer, "Students made of them.")
+    enrolled = described(fields.Integer, "Where the sheet names classes: how many students were enrolled.")
+    guardians_created = described(
+        fields.Integer, "Where the sheet names guardians: how many were added as persons."
     )
-    guardians_created = fields.Integer(
-        metadata={"description": "Where the sheet names guardians: how many were added as persons."}
-    )
-    guardians_found = fields.Integer(
-        metadata={
-            "description": "Where the sheet names guardians: how many persons of them were there, as a brother's or "
-            "sister's; one of several rows counts once."
-        }
+    guardians_found = described(
+        fields.Integer,
+        "Where the sheet names guardians: how many persons of them were there, as a brother's or "
+        "sister's; one of several rows counts once.",
     )

@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from school_service.features.classes.models import UNCOPIED
 from school_service.web.fields import MAX_IDS, Id, IsoDate, ListOf, Nested, QueryBoolean, sought_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 _SESSION = "The academic session's id or its name."
 _STARTS = "The first day, by the school's day; null: since ever."
@@ -17,12 +17,11 @@ _ENDS = "The last day, by the school's day; null: without end."
 
 def teacher_names() -> fields.Field[Any]:
     """Make the field for the names of a subject's teachers."""
-    return fields.List(
+    return described(
+        fields.List,
+        "The names of who teaches it, with their titles, by last name: of those who are assigned to "
+        "the arm or, where nobody is, to all arms.",
         fields.String(),
-        metadata={
-            "description": "The names of who teaches it, with their titles, by last name: of those who are assigned to "
-            "the arm or, where nobody is, to all arms."
-        },
     )
 
 
@@ -30,72 +29,66 @@ class SubjectTeacherSchema(RecordSchema):
     """The assignment of an employee to teach a subject of a cohort, to one arm or to all."""
 
     id = fields.UUID()
-    cohort_subject = fields.UUID(metadata={"description": "The id of the cohort subject."})
-    base = fields.UUID(metadata={"description": "The subject that is taught."})
-    subject = fields.String(metadata={"description": "Its name."})
-    code = fields.String(metadata={"description": "The subject's code."})
+    cohort_subject = described(fields.UUID, "The id of the cohort subject.")
+    base = described(fields.UUID, "The subject that is taught.")
+    subject = described(fields.String, "Its name.")
+    code = described(fields.String, "The subject's code.")
     cohort = fields.UUID()
-    classroom = fields.String(metadata={"description": "The classroom's name."})
-    session = fields.String(metadata={"description": "The id of the academic session."})
-    batch = fields.UUID(allow_none=True, metadata={"description": "The arm; null: all arms."})
-    batch_name = fields.String(allow_none=True, metadata={"description": "The arm's name."})
-    employee = fields.UUID(metadata={"description": "The id of the employee."})
-    title = fields.String(metadata={"description": "The employee's title."})
+    classroom = described(fields.String, "The classroom's name.")
+    session = described(fields.String, "The id of the academic session.")
+    batch = described(fields.UUID, "The arm; null: all arms.", allow_none=True)
+    batch_name = described(fields.String, "The arm's name.", allow_none=True)
+    employee = described(fields.UUID, "The id of the employee.")
+    title = described(fields.String, "The employee's title.")
     first_name = fields.String()
     last_name = fields.String()
-    starts_on = fields.Date(allow_none=True, metadata={"description": _STARTS})
-    ends_on = fields.Date(allow_none=True, metadata={"description": _ENDS})
+    starts_on = described(fields.Date, _STARTS, allow_none=True)
+    ends_on = described(fields.Date, _ENDS, allow_none=True)
     created_at = fields.AwareDateTime(data_key="createdAt")
 
 
 class SubjectTeacherFilterSchema(Schema):
     """The assignments to list."""
 
-    cohort_subject = Id(required=False, metadata={"description": "The cohort subject that is taught."})
-    batch = Id(
-        required=False,
-        metadata={"description": "The arm that is taught, by its own assignments or those of all."},
-    )
-    employee = Id(required=False, metadata={"description": "Who teaches."})
-    session = sought_text(required=False, metadata={"description": _SESSION})
+    cohort_subject = described(Id, "The cohort subject that is taught.", required=False)
+    batch = described(Id, "The arm that is taught, by its own assignments or those of all.", required=False)
+    employee = described(Id, "Who teaches.", required=False)
+    session = described(sought_text, _SESSION, required=False)
 
 
 class NewSubjectTeacherSchema(Schema):
     """An assignment, new or changed."""
 
-    cohort_subject = Id(metadata={"description": "The cohort subject that is taught."})
-    employee = Id(metadata={"description": "Who teaches, of whatever category."})
-    batch = Id(
-        load_default=None,
-        allow_none=True,
-        metadata={"description": "An arm of its cohort; without it, all arms."},
-    )
-    starts_on = IsoDate(load_default=None, allow_none=True, metadata={"description": _STARTS})
-    ends_on = IsoDate(load_default=None, allow_none=True, metadata={"description": _ENDS})
+    cohort_subject = described(Id, "The cohort subject that is taught.")
+    employee = described(Id, "Who teaches, of whatever category.")
+    batch = described(Id, "An arm of its cohort; without it, all arms.", load_default=None, allow_none=True)
+    starts_on = described(IsoDate, _STARTS, load_default=None, allow_none=True)
+    ends_on = described(IsoDate, _ENDS, load_default=None, allow_none=True)
 
 
 class SubjectTeachersSchema(Schema):
     """Assignments to add or change: each is known by its cohort subject, employee and batch."""
 
-    assignments = ListOf(
+    assignments = described(
+        ListOf,
+        "All or none of them; others stay as they are.",
         Nested(NewSubjectTeacherSchema),
         validate=validate.Length(min=1, max=MAX_IDS),
-        metadata={"description": "All or none of them; others stay as they are."},
     )
 
 
 class LeavingSchema(Schema):
     """The future of what an employee who leaves teaches and looks after."""
 
-    hand_over = Id(
+    hand_over = described(
+        Id,
+        "An employee who has the subjects and form classes from today on; needs write:teachers.",
         required=False,
-        metadata={
-            "description": "An employee who has the subjects and form classes from today on; needs write:teachers."
-        },
     )
-    release = QueryBoolean(
+    release = described(
+        QueryBoolean,
+        "Nobody has the subjects and form classes then; needs delete:teachers.",
         load_default=False,
-        metadata={"description": "Nobody has the subjects and form classes then; needs delete:teachers."},
     )
 
     @validates_schema
@@ -108,41 +101,37 @@ class LeavingSchema(Schema):
 class CopySchema(Schema):
     """The session to copy the assignments from, and the one to copy into."""
 
-    from_session = sought_text(metadata={"description": _SESSION})
-    to_session = sought_text(metadata={"description": _SESSION})
+    from_session = described(sought_text, _SESSION)
+    to_session = described(sought_text, _SESSION)
 
 
 class CopyOptionsSchema(Schema):
     """Whether to copy at all."""
 
-    dry_run = QueryBoolean(
-        load_default=False, metadata={"description": "Answers what would be copied, and copies nothing."}
-    )
+    dry_run = described(QueryBoolean, "Answers what would be copied, and copies nothing.", load_default=False)
 
 
 class UncopiedSchema(RecordSchema):
     """An assignment left out of the copy."""
 
-    classroom = fields.String(metadata={"description": "The classroom's name."})
-    subject = fields.String(metadata={"description": "The subject's name."})
-    batch_name = fields.String(allow_none=True, metadata={"description": "The arm's name; null: all arms."})
-    employee_name = fields.String(metadata={"description": "First and last name."})
-    code = fields.String(
+    classroom = described(fields.String, "The classroom's name.")
+    subject = described(fields.String, "The subject's name.")
+    batch_name = described(fields.String, "The arm's name; null: all arms.", allow_none=True)
+    employee_name = described(fields.String, "First and last name.")
+    code = described(
+        fields.String,
+        "What the other session lacks: the cohort, its subject or its arm; LEFT: the employee is "
+        "deleted; ENDED: it ended before today, and before the last day of its session.",
         validate=validate.OneOf(UNCOPIED),
-        metadata={
-            "description": "What the other session lacks: the cohort, its subject or its arm; LEFT: the employee is "
-            "deleted; ENDED: it ended before today, and before the last day of its session."
-        },
     )
 
 
 class CopiedSchema(RecordSchema):
     """The outcome of copying the assignments of a session."""
 
-    rows = fields.Integer(metadata={"description": "How many the session has."})
-    copied = fields.Integer(metadata={"description": "How many are new in the other session."})
-    already_there = fields.Integer(metadata={"description": "How many the other session had already."})
-    left_out = fields.List(
-        fields.Nested(UncopiedSchema),
-        metadata={"description": "Those that were not copied, each with the reason."},
+    rows = described(fields.Integer, "How many the session has.")
+    copied = described(fields.Integer, "How many are new in the other session.")
+    already_there = described(fields.Integer, "How many the other session had already.")
+    left_out = described(
+        fields.List, "Those that were not copied, each with the reason.", fields.Nested(UncopiedSchema)
     )

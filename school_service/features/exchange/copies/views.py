@@ -19,7 +19,7 @@ from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Choice, ListOf, QueryInteger, Text
 from school_service.web.reading import write_alone
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 from school_service.web.transactions import at_one_moment
 
 RESOURCE_NAMES = Enumeration("Resource", *NAMES)
@@ -28,11 +28,12 @@ LONGEST_CURSOR, LONGEST_ID = 64, 80
 
 
 def _resources() -> ListOf:
-    return ListOf(
+    return described(
+        ListOf,
+        "Of these resources alone; given once for each.",
         Choice(RESOURCE_NAMES),
         required=False,
         validate=validate.Length(max=len(NAMES)),
-        metadata={"description": "Of these resources alone; given once for each."},
     )
 
 
@@ -40,43 +41,43 @@ class RecordsQuery(Schema):
     """The query of an export of all records, or of some of one resource."""
 
     resource = _resources()
-    id = ListOf(
+    id = described(
+        ListOf,
+        "Of these records of the one resource alone; given once for each.",
         Text(LONGEST_ID),
         required=False,
         validate=validate.Length(max=MAX_IDS),
-        metadata={"description": "Of these records of the one resource alone; given once for each."},
     )
 
 
 class ChangesQuery(Schema):
     """The query of changes."""
 
-    after = Text(
+    after = described(
+        Text,
+        "The cursor of an export or of changes, or `start`; without it none are told.",
         LONGEST_CURSOR,
         required=False,
-        metadata={
-            "description": "The cursor of an export or of changes, or `start`; without it none are told."
-        },
     )
     resource = _resources()
-    limit = QueryInteger(
+    limit = described(
+        QueryInteger,
+        "Changes end behind the set that brings them to so many.",
         1,
         MAX_LIMIT,
         load_default=DEFAULT_LIMIT,
-        metadata={"description": "Changes end behind the set that brings them to so many."},
     )
 
 
 class ChangeSchema(RecordSchema):
     """A change of a record."""
 
-    resource = fields.String(
-        validate=validate.OneOf(RESOURCE_NAMES), metadata={"description": "The kind of the record."}
-    )
-    id = fields.String(metadata={"description": "As in an export: of most resources a uuid."})
-    operation = fields.String(
+    resource = described(fields.String, "The kind of the record.", validate=validate.OneOf(RESOURCE_NAMES))
+    id = described(fields.String, "As in an export: of most resources a uuid.")
+    operation = described(
+        fields.String,
+        "With `erased` all that names the record goes, too.",
         validate=validate.OneOf(Enumeration("ChangeOperation", *OPERATIONS)),
-        metadata={"description": "With `erased` all that names the record goes, too."},
     )
     at = fields.AwareDateTime()
 
@@ -84,9 +85,9 @@ class ChangeSchema(RecordSchema):
 class ChangesSchema(RecordSchema):
     """Changes, in their order, and the place behind them."""
 
-    changes = fields.List(fields.Nested(ChangeSchema), metadata={"description": "In their order."})
-    cursor = fields.String(metadata={"description": "To go on from; its form may change."})
-    more = fields.Boolean(metadata={"description": "Whether there are more behind the cursor."})
+    changes = described(fields.List, "In their order.", fields.Nested(ChangeSchema))
+    cursor = described(fields.String, "To go on from; its form may change.")
+    more = described(fields.Boolean, "Whether there are more behind the cursor.")
 
 
 blp = Blueprint(

@@ -14,7 +14,7 @@ from school_service.web.app_state import current_principal
 from school_service.web.blueprint import ZIP, Blueprint
 from school_service.web.fields import Choice, ListOf, sought_text
 from school_service.web.operations import Run
-from school_service.web.schemas import Schema
+from school_service.web.schemas import Schema, described
 
 FILE_NAMES = Enumeration("OneRosterFile", *standard.COLUMNS)
 
@@ -22,23 +22,22 @@ FILE_NAMES = Enumeration("OneRosterFile", *standard.COLUMNS)
 class ExportQuery(Schema):
     """The query of an export."""
 
-    session = sought_text(
-        required=False,
-        metadata={"description": "The academic session's id or its name; by default the current one."},
+    session = described(
+        sought_text, "The academic session's id or its name; by default the current one.", required=False
     )
-    version = Choice(
+    version = described(
+        Choice,
+        "The version of OneRoster that the receiver reads; by default 1.2.",
         Enumeration("OneRosterVersion", *standard.VERSIONS),
         required=False,
-        metadata={"description": "The version of OneRoster that the receiver reads; by default 1.2."},
     )
-    file = ListOf(
+    file = described(
+        ListOf,
+        "These files alone, for a receiver that refuses others; given once for each.",
         Choice(FILE_NAMES),
         required=False,
         attribute="files",
         validate=validate.Length(max=len(FILE_NAMES)),
-        metadata={
-            "description": "These files alone, for a receiver that refuses others; given once for each."
-        },
     )
 
 

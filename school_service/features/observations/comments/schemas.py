@@ -7,7 +7,7 @@ from marshmallow import fields, validate
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.year.models import COMMENT_LENGTH, MAX_TIMES_OPENED
 from school_service.web.fields import MAX_IDS, Id, ListOf, Nested, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
+from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema, described
 
 _PRESENT = "On how many of the times that school opened the student came."
 
@@ -25,7 +25,7 @@ class TermCommentSchema(RecordSchema):
     """The comments on a student's term; null until they are entered."""
 
     student = fields.Nested(CommentedStudentSchema)
-    times_present = fields.Integer(allow_none=True, metadata={"description": _PRESENT})
+    times_present = described(fields.Integer, _PRESENT, allow_none=True)
     form_teacher_comment = fields.String(allow_none=True)
     principal_comment = fields.String(allow_none=True)
     updated_at = fields.AwareDateTime(allow_none=True)
@@ -34,7 +34,7 @@ class TermCommentSchema(RecordSchema):
 class CommentFilterSchema(Schema):
     """The class and term of the comments to show."""
 
-    batch = Id(metadata={"description": "A cohort's id is its first batch."})
+    batch = described(Id, "A cohort's id is its first batch.")
     term = term_text("the batch's")
 
 
@@ -42,11 +42,8 @@ class CommentUploadSchema(UploadOptionsSchema):
     """The batch of a sheet, and how to enter it."""
 
     batch = Id()
-    term = Text(
-        required=False,
-        metadata={
-            "description": "As for the download; of a sheet without a sheet Details, such as a .csv file."
-        },
+    term = described(
+        Text, "As for the download; of a sheet without a sheet Details, such as a .csv file.", required=False
     )
 
 
@@ -61,25 +58,23 @@ class ExpectedCommentSchema(Schema):
 class NewTermCommentSchema(Schema):
     """Comments on a student's term: an omitted member stays, null clears it."""
 
-    student = Id(metadata={"description": "In the batch."})
-    times_present = StrictInteger(
-        0, MAX_TIMES_OPENED, required=False, allow_none=True, metadata={"description": _PRESENT}
-    )
+    student = described(Id, "In the batch.")
+    times_present = described(StrictInteger, _PRESENT, 0, MAX_TIMES_OPENED, required=False, allow_none=True)
     form_teacher_comment = Text(COMMENT_LENGTH, any_characters=True, required=False, allow_none=True)
-    principal_comment = Text(
+    principal_comment = described(
+        Text,
+        "To change it needs `write:results`, too.",
         COMMENT_LENGTH,
         any_characters=True,
         required=False,
         allow_none=True,
-        metadata={"description": "To change it needs `write:results`, too."},
     )
-    expected = Nested(
+    expected = described(
+        Nested,
+        "What was there when it was read. Where a member that is to be replaced is another by now, "
+        "nothing is stored (409).",
         ExpectedCommentSchema,
         required=False,
-        metadata={
-            "description": "What was there when it was read. Where a member that is to be replaced is another by now, "
-            "nothing is stored (409)."
-        },
     )
 
 

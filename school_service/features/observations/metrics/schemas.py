@@ -14,7 +14,7 @@ from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Choice, Id, Input, ObjectOf, QueryInteger, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
+from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema, described
 
 MAX_NUMBER = 2**31 - 1
 MAX_TRAITS = 100  # of one record
@@ -47,12 +47,13 @@ class MetricRecordSchema(RecordSchema):
     student_name = fields.String()
     admission_number = fields.String()
     term = fields.String(validate=validate.OneOf(TERMS))
-    batch = fields.UUID(metadata={"description": "The batch on whose sheet it came last."})
+    batch = described(fields.UUID, "The batch on whose sheet it came last.")
     metric_type = fields.String(validate=validate.OneOf(METRIC_TYPES))
-    metric_scores = fields.Dict(
+    metric_scores = described(
+        fields.Dict,
+        "By the name of the trait: from 5, excellent, to 1, poor.",
         keys=fields.String(),
         values=fields.Decimal(validate=validate.Range(POOREST, BEST)),
-        metadata={"description": "By the name of the trait: from 5, excellent, to 1, poor."},
     )
 
 
@@ -78,14 +79,14 @@ def _not_empty(scores: Mapping[str, Any]) -> None:
 class MetricListSchema(Schema):
     """The class and term of the metrics to enter."""
 
-    batch = Id(metadata={"description": "A cohort's id is its first batch."})
+    batch = described(Id, "A cohort's id is its first batch.")
     term = term_text("the batch's")
 
 
 class NewMetricSchema(Schema):
     """The scores of a student, of one type: an omitted trait stays, null takes its score away."""
 
-    student = Id(metadata={"description": "In the batch."})
+    student = described(Id, "In the batch.")
     metric_type = Choice(METRIC_TYPES)
     metric_scores = _ScoresOfTraits(
         validate=_not_empty,
@@ -94,12 +95,11 @@ class NewMetricSchema(Schema):
             "description": "By the name of the trait: from 5, excellent, to 1, poor.",
         },
     )
-    expected = _ScoresOfTraits(
+    expected = described(
+        _ScoresOfTraits,
+        "The scores that were there when they were read, null for none. Where a score that is to be "
+        "replaced is another by now, nothing is stored (409).",
         required=False,
-        metadata={
-            "description": "The scores that were there when they were read, null for none. Where a score that is to be "
-            "replaced is another by now, nothing is stored (409)."
-        },
     )
 
 
@@ -113,16 +113,11 @@ class MetricSheetSchema(MetricFilterSchema):
 class MetricUploadSchema(UploadOptionsSchema):
     """The batch of a sheet, and how to enter it."""
 
-    batch_id = NumberOrId(data_key="batchId", metadata={"description": "The batch's number or its id."})
-    term = Text(
-        required=False,
-        metadata={
-            "description": "As for the download; of a sheet without a sheet Details, such as a .csv file."
-        },
+    batch_id = described(NumberOrId, "The batch's number or its id.", data_key="batchId")
+    term = described(
+        Text, "As for the download; of a sheet without a sheet Details, such as a .csv file.", required=False
     )
-    metric_type = Choice(
-        METRIC_TYPES, required=False, metadata={"description": "Of a sheet without a sheet Details."}
-    )
+    metric_type = described(Choice, "Of a sheet without a sheet Details.", METRIC_TYPES, required=False)
 
 
 class MetricDefinitionSchema(RecordSchema):
@@ -131,7 +126,7 @@ class MetricDefinitionSchema(RecordSchema):
     id = fields.UUID()
     name = fields.String()
     metric_type = fields.String(validate=validate.OneOf(METRIC_TYPES))
-    position = fields.Integer(metadata={"description": "Orders the traits of a type, from 1."})
+    position = described(fields.Integer, "Orders the traits of a type, from 1.")
 
 
 class NewMetricDefinitionSchema(Schema):

@@ -6,14 +6,14 @@ from marshmallow import fields
 
 from school_service.core.columns import EMAIL_LENGTH
 from school_service.web.fields import Email, Id, Text, free_text, sought_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class ContactSchema(RecordSchema):
     """How the owner of a user account can be reached."""
 
     id = fields.UUID()
-    owner = fields.UUID(metadata={"description": "The user."})
+    owner = described(fields.UUID, "The user.")
     email_address = fields.Email(allow_none=True)
     phone_number = fields.String(allow_none=True)
     physical_address = fields.String(allow_none=True)
@@ -30,7 +30,7 @@ class ContactDetailsSchema(Schema):
 class NewContactSchema(ContactDetailsSchema):
     """A contact to create."""
 
-    owner = Id(metadata={"description": "The user."})
+    owner = described(Id, "The user.")
 
 
 class ContactChangesSchema(ContactDetailsSchema):
@@ -40,8 +40,6 @@ class ContactChangesSchema(ContactDetailsSchema):
 class ContactFilterSchema(Schema):
     """The contact to show."""
 
-    user_id = Id(metadata={"description": "The owner."})
-    email_address = sought_text(
-        most=EMAIL_LENGTH, required=False, metadata={"description": "Exactly this e-mail address."}
-    )
-    phone_number = sought_text(required=False, metadata={"description": "Exactly this phone number."})
+    user_id = described(Id, "The owner.")
+    email_address = described(sought_text, "Exactly this e-mail address.", most=EMAIL_LENGTH, required=False)
+    phone_number = described(sought_text, "Exactly this phone number.", required=False)

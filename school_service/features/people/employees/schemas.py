@@ -12,7 +12,7 @@ from school_service.core.errors import Invalid
 from school_service.features.people.contacts.schemas import ContactDetailsSchema
 from school_service.features.people.employees.service import BORN_AFTER
 from school_service.web.fields import Id, IsoDate, Nested, StrictInteger, Text, free_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class EmployeeSchema(RecordSchema):
@@ -23,7 +23,7 @@ class EmployeeSchema(RecordSchema):
 
     id = fields.UUID()
     first_name = fields.String()
-    middle_name = fields.String(metadata={"description": "Empty where there is none."})
+    middle_name = described(fields.String, "Empty where there is none.")
     last_name = fields.String()
     title = fields.String(allow_none=True)
     dob = fields.Date(allow_none=True)
@@ -42,11 +42,9 @@ class EmployeeSchema(RecordSchema):
     bank_details = fields.UUID()
     next_of_kin = fields.UUID()
     contact = fields.UUID()
-    username = fields.String(metadata={"description": "Of the user account, made of the name."})
-    role = fields.UUID(
-        allow_none=True, metadata={"description": "The role that the user account was given first."}
-    )
-    user = fields.UUID(metadata={"description": "The id of the user account."})
+    username = described(fields.String, "Of the user account, made of the name.")
+    role = described(fields.UUID, "The role that the user account was given first.", allow_none=True)
+    user = described(fields.UUID, "The id of the user account.")
 
 
 class BankAccountSchema(RecordSchema):
@@ -75,7 +73,7 @@ class NextOfKinSchema(RecordSchema):
 def employee_ref() -> StrictInteger:
     """The number of an employee in the client's own system."""
     meaning = "A number of the caller's own; stored as it is, and links nothing."
-    return StrictInteger(attribute="employee_ref", metadata={"description": meaning})
+    return described(StrictInteger, meaning, attribute="employee_ref")
 
 
 class NewBankAccountSchema(Schema):
@@ -112,20 +110,20 @@ class ParticularsSchema(Schema):
     """The particulars of an employee."""
 
     first_name = Text()
-    middle_name = Text(least=0, metadata={"description": "May be empty."})
+    middle_name = described(Text, "May be empty.", least=0)
     last_name = Text()
-    title = Text(metadata={"description": "Such as Mr, Mrs or Dr."})
+    title = described(Text, "Such as Mr, Mrs or Dr.")
     gender = Text()
     marital_status = Text()
     blood_group = Text()
     religion = Text()
-    status = Text(metadata={"description": "Such as ACTIVE."})
-    dob = IsoDate(metadata={"description": "Date of birth; not after `join_date`."})
+    status = described(Text, "Such as ACTIVE.")
+    dob = described(IsoDate, "Date of birth; not after `join_date`.")
     join_date = IsoDate()
     department = Id()
     category = Id()
     position = Id()
-    lga = Id(metadata={"description": "A local government area, which lies in `state`."})
+    lga = described(Id, "A local government area, which lies in `state`.")
     state = Id()
     nationality = Id()
 
@@ -193,10 +191,10 @@ class FormTeacherSchema(RecordSchema):
     first_name = fields.String()
     last_name = fields.String()
     image_url = fields.Url(allow_none=True)
-    teacher_id = fields.UUID(metadata={"description": "The employee's id."})
+    teacher_id = described(fields.UUID, "The employee's id.")
 
 
 class TeacherOfBatchSchema(Schema):
     """An employee to make a form teacher."""
 
-    teacher_id = Id(metadata={"description": "The employee's id."})
+    teacher_id = described(Id, "The employee's id.")

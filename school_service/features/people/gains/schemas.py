@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from marshmallow import fields, validate
 
 from school_service.features.people.gains.reads import KINDS, MOST_SHOWN
-from school_service.web.schemas import RecordSchema
+from school_service.web.schemas import RecordSchema, described
 
 
 class _Moment(fields.AwareDateTime):
@@ -20,28 +20,27 @@ class _Moment(fields.AwareDateTime):
 class CredentialSchema(RecordSchema):
     """A way into an account, made by somebody else."""
 
-    username = fields.String(metadata={"description": "Of the account that gained."})
-    kind = fields.String(
+    username = described(fields.String, "Of the account that gained.")
+    kind = described(
+        fields.String,
+        "A password that was given, an open invitation, or a link to an outside identity.",
         validate=validate.OneOf(KINDS),
-        metadata={
-            "description": "A password that was given, an open invitation, or a link to an outside identity."
-        },
     )
-    made_by_name = fields.String(
-        allow_none=True, metadata={"description": "Who made it; null of a password where nobody knows that."}
+    made_by_name = described(
+        fields.String, "Who made it; null of a password where nobody knows that.", allow_none=True
     )
-    made_at = _Moment(allow_none=True, metadata={"description": "Null as `made_by_name` is."})
-    ended = fields.Boolean(
-        metadata={"description": "Whether it ended, as who made it may not do all that the account now may."}
+    made_at = described(_Moment, "Null as `made_by_name` is.", allow_none=True)
+    ended = described(
+        fields.Boolean, "Whether it ended, as who made it may not do all that the account now may."
     )
 
 
 class CredentialNumbersSchema(RecordSchema):
     """How many of each kind."""
 
-    PASSWORD = fields.Integer(metadata={"description": "Passwords that were given."})
-    INVITATION = fields.Integer(metadata={"description": "Open invitations."})
-    LINK = fields.Integer(metadata={"description": "Links to outside identities, by an administrator."})
+    PASSWORD = described(fields.Integer, "Passwords that were given.")
+    INVITATION = described(fields.Integer, "Open invitations.")
+    LINK = described(fields.Integer, "Links to outside identities, by an administrator.")
 
 
 class PlantedSchema(RecordSchema):
@@ -51,17 +50,15 @@ class PlantedSchema(RecordSchema):
         {"credentials", "credentials_total", "credentials_of_kind"}
     )
 
-    credentials = fields.List(
+    credentials = described(
+        fields.List,
+        "Where an account has gained: the ways into it that somebody else has made, those that "
+        f"remain first, {MOST_SHOWN} at most; none for who may not read users.",
         fields.Nested(CredentialSchema),
-        metadata={
-            "description": "Where an account has gained: the ways into it that somebody else has made, those that "
-            f"remain first, {MOST_SHOWN} at most; none for who may not read users."
-        },
     )
-    credentials_total = fields.Integer(
-        metadata={"description": "Where an account has gained: how many of these there are."}
-    )
-    credentials_of_kind = fields.Nested(
+    credentials_total = described(fields.Integer, "Where an account has gained: how many of these there are.")
+    credentials_of_kind = described(
+        fields.Nested,
+        "Where an account has gained: how many there are of each kind.",
         CredentialNumbersSchema,
-        metadata={"description": "Where an account has gained: how many there are of each kind."},
     )

@@ -20,7 +20,7 @@ from school_service.web.fields import (
     free_text,
     sought_text,
 )
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 _RECEIVES = "Whether reports on this student are sent to the guardian; not while a stop holds."
 _STOPPED = "Since when the guardian's access to this student is stopped."
@@ -34,9 +34,9 @@ class ChildSchema(RecordSchema):
     first_name = fields.String()
     last_name = fields.String()
     relationship = fields.String(allow_none=True)
-    primary = fields.Boolean(metadata={"description": "Whether the student's record shows this guardian."})
-    receives_reports = fields.Boolean(metadata={"description": _RECEIVES})
-    stopped_at = fields.AwareDateTime(allow_none=True, metadata={"description": _STOPPED})
+    primary = described(fields.Boolean, "Whether the student's record shows this guardian.")
+    receives_reports = described(fields.Boolean, _RECEIVES)
+    stopped_at = described(fields.AwareDateTime, _STOPPED, allow_none=True)
 
 
 class GuardianSchema(RecordSchema):
@@ -47,9 +47,7 @@ class GuardianSchema(RecordSchema):
     phone_number = fields.String(allow_none=True)
     email_address = fields.String(allow_none=True)
     physical_address = fields.String(allow_none=True)
-    user = fields.UUID(
-        allow_none=True, metadata={"description": "The account by which the guardian reads of the children."}
-    )
+    user = described(fields.UUID, "The account by which the guardian reads of the children.", allow_none=True)
     children = fields.List(fields.Nested(ChildSchema))
     created_at = fields.AwareDateTime(data_key="createdAt")
 
@@ -62,13 +60,11 @@ class StudentGuardianSchema(RecordSchema):
     phone_number = fields.String(allow_none=True)
     email_address = fields.String(allow_none=True)
     physical_address = fields.String(allow_none=True)
-    user = fields.UUID(
-        allow_none=True, metadata={"description": "The account by which the guardian reads of the children."}
-    )
+    user = described(fields.UUID, "The account by which the guardian reads of the children.", allow_none=True)
     relationship = fields.String(allow_none=True)
-    primary = fields.Boolean(metadata={"description": "Whether the student's record shows this guardian."})
-    receives_reports = fields.Boolean(metadata={"description": _RECEIVES})
-    stopped_at = fields.AwareDateTime(allow_none=True, metadata={"description": _STOPPED})
+    primary = described(fields.Boolean, "Whether the student's record shows this guardian.")
+    receives_reports = described(fields.Boolean, _RECEIVES)
+    stopped_at = described(fields.AwareDateTime, _STOPPED, allow_none=True)
     stop_reason = fields.String(allow_none=True)
 
 
@@ -100,11 +96,10 @@ class LinkSchema(Schema):
     """The guardianship of a student; values left out stay as they are."""
 
     relationship = Text(allow_none=True)
-    primary = StrictBoolean(
-        required=False,
-        metadata={"description": "Whether the student's record shows this guardian, and no other."},
+    primary = described(
+        StrictBoolean, "Whether the student's record shows this guardian, and no other.", required=False
     )
-    receives_reports = StrictBoolean(required=False, metadata={"description": "By default true."})
+    receives_reports = described(StrictBoolean, "By default true.", required=False)
 
 
 class NewChildSchema(LinkSchema):
@@ -128,23 +123,21 @@ class StopSchema(Schema):
 class AccountOfGuardianSchema(Schema):
     """The account of a guardian: an existing one, or a new one by its username."""
 
-    user = Id(required=False, metadata={"description": "A user who is there, such as a teacher."})
-    username = Text(required=False, metadata={"description": "Of a new user."})
-    password = password_text(
-        required=False,
-        metadata={"description": "Of the new user. Without one, nobody can sign in to the account."},
+    user = described(Id, "A user who is there, such as a teacher.", required=False)
+    username = described(Text, "Of a new user.", required=False)
+    password = described(
+        password_text, "Of the new user. Without one, nobody can sign in to the account.", required=False
     )
 
 
 class GuardianFilterSchema(Schema):
     """The guardians to list."""
 
-    search = sought_text(
+    search = described(
+        sought_text,
+        "Words in any order, each part of the name, the phone number or the e-mail address; case "
+        "and accents do not count.",
         least=0,
         required=False,
-        metadata={
-            "description": "Words in any order, each part of the name, the phone number or the e-mail address; case "
-            "and accents do not count."
-        },
     )
-    student = Id(required=False, metadata={"description": "Guardians of this student."})
+    student = described(Id, "Guardians of this student.", required=False)

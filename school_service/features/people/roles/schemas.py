@@ -7,7 +7,7 @@ from marshmallow import fields, validate
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import GIVEN_TO, REACHES, SCHOOL
 from school_service.web.fields import Choice, ListOf, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 PART = validate.Regexp(r"^[a-z][a-z0-9-]*$", error="Must be lower-case letters, digits and hyphens.")
 
@@ -46,10 +46,11 @@ class RoleSchema(RecordSchema):
         validate=validate.OneOf(REACHES),
         metadata=_REACH,
     )
-    given_to = fields.String(
+    given_to = described(
+        fields.String,
+        "Whose accounts have it from their making; null: those that are given it.",
         validate=validate.OneOf([*GIVEN_TO, None]),
         allow_none=True,
-        metadata={"description": "Whose accounts have it from their making; null: those that are given it."},
     )
     permissions = fields.List(fields.Nested(PermissionSchema))
 

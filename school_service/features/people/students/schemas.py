@@ -17,7 +17,7 @@ from school_service.features.people.models import ACTIVE, SCHOOLING_LENGTH, STUD
 from school_service.features.people.students.leaving import OF_LEAVERS
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, Text, sought_text
-from school_service.web.schemas import MineSchema, RecordSchema, Schema
+from school_service.web.schemas import MineSchema, RecordSchema, Schema, described
 from tenants.clock import now
 
 EARLIEST_DOB = date(1900, 1, 1)
@@ -36,7 +36,7 @@ class StudentSchema(RecordSchema):
     """A student."""
 
     id = fields.UUID()
-    number = fields.Integer(metadata={"description": "Counts the school's students."})
+    number = described(fields.Integer, "Counts the school's students.")
     first_name = fields.String()
     middle_name = fields.String(allow_none=True)
     last_name = fields.String()
@@ -50,7 +50,7 @@ class StudentSchema(RecordSchema):
     status = fields.String(validate=validate.OneOf(STUDENT_STATUSES))
     batch = fields.UUID(allow_none=True)
     cohort = fields.UUID(allow_none=True)
-    user = fields.UUID(metadata={"description": "The student's user account."})
+    user = described(fields.UUID, "The student's user account.")
     guardian = fields.Nested(PrimaryGuardianSchema, allow_none=True)
     created_at = fields.AwareDateTime(data_key="createdAt")
     photo = fields.Url(allow_none=True)
@@ -59,11 +59,11 @@ class StudentSchema(RecordSchema):
 class EnrolledStudentSchema(StudentSchema):
     """A student in a class."""
 
-    started_on = fields.Date(
-        allow_none=True, metadata={"description": "The first day in the class; null where it is not known."}
+    started_on = described(
+        fields.Date, "The first day in the class; null where it is not known.", allow_none=True
     )
-    ended_on = fields.Date(
-        allow_none=True, metadata={"description": "The last day in the class, of a student who has left."}
+    ended_on = described(
+        fields.Date, "The last day in the class, of a student who has left.", allow_none=True
     )
 
 
@@ -137,17 +137,19 @@ class PersonSchema(Schema):
     first_name = Text()
     middle_name = Text(least=0, required=False, allow_none=True)
     last_name = Text()
-    admission_number = Text(metadata={"description": "Unique in the school."})
-    gender = Gender(
+    admission_number = described(Text, "Unique in the school.")
+    gender = described(
+        Gender,
+        "FEMALE or MALE; F, M, girl, boy and the like will do, in any case.",
         required=False,
         allow_none=True,
-        metadata={"description": "FEMALE or MALE; F, M, girl, boy and the like will do, in any case."},
     )
-    dob = IsoDate(
+    dob = described(
+        IsoDate,
+        "Date of birth: from 1900 on, and not in the future.",
         required=False,
         allow_none=True,
         validate=_validate_dob,
-        metadata={"description": "Date of birth: from 1900 on, and not in the future."},
     )
     admitted_on = dated("Date of admission; not after `left_on`.")
     former_school = schooling("The school before this one.")
@@ -159,12 +161,8 @@ class PersonSchema(Schema):
 class NewStudentSchema(PersonSchema):
     """A student to create, with a user account."""
 
-    username = Text(
-        required=False, metadata={"description": "Of the user account; the admission number where not given."}
-    )
-    password = password_text(
-        required=False, metadata={"description": "Without one, nobody can sign in to the account."}
-    )
+    username = described(Text, "Of the user account; the admission number where not given.", required=False)
+    password = described(password_text, "Without one, nobody can sign in to the account.", required=False)
     left_on = _of_leavers(dated("Null: a new student has not left."))
     leaving_reason = _of_leavers(schooling("Null: a new student has not left."))
 
@@ -181,23 +179,15 @@ class StudentChangesSchema(PersonSchema):
 class StudentFilterSchema(MineSchema):
     """The students to list."""
 
-    search = sought_text(
+    search = described(
+        sought_text,
+        "Words in any order, each part of a name or the admission number; case and accents do not count.",
         least=0,
         required=False,
-        metadata={
-            "description": "Words in any order, each part of a name or the admission number; case and accents do not "
-            "count."
-        },
     )
     status = Choice(STUDENT_STATUSES, required=False)
-    batch = Id(
-        required=False,
-        metadata={"description": "Students who are in this batch now; a cohort's id is its first."},
-    )
-    cohort = Id(
-        required=False,
-        metadata={"description": "Students who are in this cohort now, in any of its batches."},
-    )
+    batch = described(Id, "Students who are in this batch now; a cohort's id is its first.", required=False)
+    cohort = described(Id, "Students who are in this cohort now, in any of its batches.", required=False)
 
 
 class _ImportedStudentSchema(NewStudentSchema):

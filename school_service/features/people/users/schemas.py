@@ -10,7 +10,7 @@ from school_service.core.columns import NAME_LENGTH
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.roles.schemas import PermissionSchema
 from school_service.web.fields import Id, Text, sought_text
-from school_service.web.schemas import TOKEN_TYPES, RecordSchema, Schema
+from school_service.web.schemas import TOKEN_TYPES, RecordSchema, Schema, described
 from tenants.names import composed
 from tenants.tenancy import MAX_PASSWORD_LENGTH
 
@@ -50,7 +50,7 @@ class UserSchema(RecordSchema):
     username = fields.String()
     first_name = fields.String()
     last_name = fields.String()
-    gender = fields.String(metadata={"description": "Empty where not given."})
+    gender = described(fields.String, "Empty where not given.")
     photo = fields.Url(allow_none=True)
     roles = fields.List(fields.Nested(UserRoleSchema))
     school = fields.Nested(SchoolSchema)
@@ -65,7 +65,7 @@ class AccessTokenSchema(RecordSchema):
     """A bearer token."""
 
     access_token = fields.String()
-    expires_in = fields.Integer(metadata={"description": "Seconds."})
+    expires_in = described(fields.Integer, "Seconds.")
     token_type = fields.String(validate=validate.OneOf(TOKEN_TYPES))
 
 
@@ -75,10 +75,8 @@ class AuthUserSchema(RecordSchema):
     user = fields.Nested(UserSchema)
     access_token = fields.Nested(AccessTokenSchema)
     permissions = fields.List(fields.Nested(PermissionSchema))
-    must_change_password = fields.Boolean(
-        metadata={
-            "description": "Whether everything else is refused until the user has set another password."
-        }
+    must_change_password = described(
+        fields.Boolean, "Whether everything else is refused until the user has set another password."
     )
 
 
@@ -140,12 +138,11 @@ class PasswordSchema(Schema):
 class UserSearchSchema(Schema):
     """The users to list."""
 
-    search = sought_text(
+    search = described(
+        sought_text,
+        "Words, in any order: parts of the username or names, without regard to case and accents.",
         least=0,
         required=False,
-        metadata={
-            "description": "Words, in any order: parts of the username or names, without regard to case and accents."
-        },
     )
 
 

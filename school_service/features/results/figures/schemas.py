@@ -315,13 +315,12 @@ class StudentTermSchema(Schema):
     """A term of a student, `live` or as a `draft` if a filter asks for it; or in a version."""
 
     term = term_text("the student's current")
-    session = sought_text(
+    session = described(
+        sought_text,
+        "The session that the term is of, by id or name. Without it the current one, where the "
+        "student is or was enrolled in it, else the student's latest, of those that have such a term; of one's own "
+        "the newest in which that term's report card is published.",
         required=False,
-        metadata={
-            "description": "The session that the term is of, by id or name. Without it the current one, where the "
-            "student is or was enrolled in it, else the student's latest, of those that have such a term; of one's own "
-            "the newest in which that term's report card is published."
-        },
     )
     version = described(
         QueryInteger,
@@ -355,16 +354,16 @@ class BroadsheetFilterSchema(_LiveSchema):
 
     batch = described(Id, "A batch; a cohort's id is its first batch.")
     term = term_text("the batch's", required=False)
-    session = sought_text(
+    session = described(
+        sought_text,
+        "In place of a term: the session of the batch, by id or name, as published.",
         required=False,
-        metadata={
-            "description": "In place of a term: the session of the batch, by id or name, as published."
-        },
     )
-    order = fields.String(
+    order = described(
+        fields.String,
+        "How the students stand: by position, then by name; or by name.",
         load_default=POSITION,
         validate=validate.OneOf(ORDERS),
-        metadata={"description": "How the students stand: by position, then by name; or by name."},
     )
 
     @ma.validates_schema(skip_on_field_errors=False, pass_original=True)

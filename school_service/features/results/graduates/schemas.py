@@ -6,21 +6,20 @@ from marshmallow import fields
 
 from school_service.features.people.students.schemas import dated, schooling
 from school_service.web.fields import Id
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class GraduateSchema(RecordSchema):
     """A graduate of the school."""
 
-    id = fields.Integer(metadata={"description": "Counts the school's graduates."})
-    student = fields.Integer(metadata={"description": "The student's number."})
-    graduation_class = fields.String(
-        metadata={
-            "description": "Classroom and session of the last enrollment, such as `SSS 3 2025/2026`; "
-            "empty where there was none."
-        }
+    id = described(fields.Integer, "Counts the school's graduates.")
+    student = described(fields.Integer, "The student's number.")
+    graduation_class = described(
+        fields.String,
+        "Classroom and session of the last enrollment, such as `SSS 3 2025/2026`; "
+        "empty where there was none.",
     )
-    school = fields.String(metadata={"description": "The school's name."})
+    school = described(fields.String, "The school's name.")
 
 
 class NewGraduateSchema(Schema):

@@ -33,7 +33,7 @@ from school_service.web.fields import (
     free_text,
     sought_text,
 )
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 ALL = Decimal(100)  # percent
 MAX_RULES = 100
@@ -71,11 +71,12 @@ class NewPromotionRuleSchema(Schema):
 
     level = Text(load_default=None, allow_none=True, metadata=_about("level"))
     minimum_average = Points(ALL, metadata=_about("minimum_average"))
-    trial_average = Points(
+    trial_average = described(
+        Points,
+        f"{_WORDS['trial_average']} Less than minimum_average.",
         ALL,
         load_default=None,
         allow_none=True,
-        metadata={"description": f"{_WORDS['trial_average']} Less than minimum_average."},
     )
     required_subjects = ListOf(
         Id(),
@@ -105,17 +106,15 @@ class PromotionCountsSchema(RecordSchema):
 class PromotionSummarySchema(RecordSchema):
     """The move of the students of batches into the next session, or their graduation: without the outcome of each."""
 
-    id = fields.UUID(allow_none=True, metadata={"description": "Null in a dry run."})
+    id = described(fields.UUID, "Null in a dry run.", allow_none=True)
     session = fields.Nested(ResultSessionSchema)
-    next_session = fields.Nested(
-        ResultSessionSchema,
-        allow_none=True,
-        metadata={"description": "Null where no batch is named to go to."},
+    next_session = described(
+        fields.Nested, "Null where no batch is named to go to.", ResultSessionSchema, allow_none=True
     )
-    fingerprint = fields.String(
-        metadata={"description": "Of all that decides: a commit brings that of the dry run that was seen."}
+    fingerprint = described(
+        fields.String, "Of all that decides: a commit brings that of the dry run that was seen."
     )
-    committed_at = fields.AwareDateTime(allow_none=True, metadata={"description": "Null in a dry run."})
+    committed_at = described(fields.AwareDateTime, "Null in a dry run.", allow_none=True)
     committed_by_name = fields.String(allow_none=True)
     undone_at = fields.AwareDateTime(allow_none=True)
     undone_by_name = fields.String(allow_none=True)
@@ -135,22 +134,19 @@ class PromotionReasonSchema(RecordSchema):
     """A reason against a student's promotion."""
 
     code = fields.String(validate=validate.OneOf(REASONS))
-    message = fields.String(metadata={"description": "In words, with the figures."})
+    message = described(fields.String, "In words, with the figures.")
 
 
 class PromotionAmendmentSchema(RecordSchema):
     """A later decision on a student, and the reason."""
 
-    outcome = fields.String(
-        validate=validate.OneOf(OUTCOMES),
-        metadata={"description": "What becomes of the student from then on."},
+    outcome = described(
+        fields.String, "What becomes of the student from then on.", validate=validate.OneOf(OUTCOMES)
     )
-    to_batch = fields.UUID(
-        allow_none=True, metadata={"description": "Null for who graduates or is left out."}
-    )
-    reason = fields.String(allow_none=True, metadata={"description": "Null once the student was erased."})
-    by_name = fields.String(metadata={"description": "Who decided so."})
-    at = fields.AwareDateTime(metadata={"description": "When."})
+    to_batch = described(fields.UUID, "Null for who graduates or is left out.", allow_none=True)
+    reason = described(fields.String, "Null once the student was erased.", allow_none=True)
+    by_name = described(fields.String, "Who decided so.")
+    at = described(fields.AwareDateTime, "When.")
 
 
 class PromotionDecisionSchema(RecordSchema):
@@ -158,29 +154,28 @@ class PromotionDecisionSchema(RecordSchema):
 
     student = fields.Nested(PromotedStudentSchema)
     from_batch = fields.UUID()
-    average = fields.Decimal(
-        allow_none=True, metadata={"description": "Of the session, as published; null without a result."}
+    average = described(
+        fields.Decimal, "Of the session, as published; null without a result.", allow_none=True
     )
-    terms = fields.Integer(allow_none=True, metadata={"description": "How many terms have a result."})
+    terms = described(fields.Integer, "How many terms have a result.", allow_none=True)
     by_rule = fields.String(validate=validate.OneOf(BY_RULE))
-    outcome = fields.String(
+    outcome = described(
+        fields.String,
+        "Null in a dry run, where somebody has to decide first.",
         allow_none=True,
         validate=validate.OneOf([*OUTCOMES, None]),
-        metadata={"description": "Null in a dry run, where somebody has to decide first."},
     )
-    reasons = fields.List(
-        fields.Nested(PromotionReasonSchema), metadata={"description": "Why the rule does not promote."}
+    reasons = described(fields.List, "Why the rule does not promote.", fields.Nested(PromotionReasonSchema))
+    reason = described(
+        fields.String, "Of whoever decided otherwise, or why they are left out.", allow_none=True
     )
-    reason = fields.String(
-        allow_none=True, metadata={"description": "Of whoever decided otherwise, or why they are left out."}
+    to_batch = described(
+        fields.UUID, "Null for who graduates, is left out, or has nowhere to go yet.", allow_none=True
     )
-    to_batch = fields.UUID(
-        allow_none=True,
-        metadata={"description": "Null for who graduates, is left out, or has nowhere to go yet."},
-    )
-    amended = fields.List(
+    amended = described(
+        fields.List,
+        "What was decided later, the oldest first: the last one holds.",
         fields.Nested(PromotionAmendmentSchema),
-        metadata={"description": "What was decided later, the oldest first: the last one holds."},
     )
 
 
@@ -193,19 +188,15 @@ class PromotionSchema(PromotionSummarySchema):
 class PromotionFilterSchema(Schema):
     """The promotions to list."""
 
-    session = sought_text(required=False, metadata={"description": "The session that ended, by id or name."})
+    session = described(sought_text, "The session that ended, by id or name.", required=False)
 
 
 class MoveSchema(Schema):
     """The next batches for the students of a batch, unless an override is given for one."""
 
-    batch = Id(metadata={"description": "A batch of the session; a cohort's id is its first batch."})
-    promote_to = Id(
-        allow_none=True, metadata={"description": "A batch of the next session; null: they graduate."}
-    )
-    repeat_in = Id(
-        allow_none=True, metadata={"description": "A batch of the next session; null: nobody repeats."}
-    )
+    batch = described(Id, "A batch of the session; a cohort's id is its first batch.")
+    promote_to = described(Id, "A batch of the next session; null: they graduate.", allow_none=True)
+    repeat_in = described(Id, "A batch of the next session; null: nobody repeats.", allow_none=True)
     left_on = dated("Date of leaving of those who graduate; `promote_to` is null.")
 
 
@@ -217,8 +208,8 @@ class OverrideSchema(Schema):
 
     student = Id()
     outcome = Choice(OUTCOMES, required=False)
-    batch = Id(required=False, metadata={"description": "In place of the one of the move."})
-    reason = free_text(metadata={"description": "Stays with the decision."})
+    batch = described(Id, "In place of the one of the move.", required=False)
+    reason = described(free_text, "Stays with the decision.")
 
     @ma.validates_schema
     def _is_decided(self, override: dict[str, Any], **_options: Any) -> None:
@@ -231,12 +222,11 @@ class OverrideSchema(Schema):
 class PromotionDecisionChangesSchema(Schema):
     """The decision on a student in place of the one before."""
 
-    outcome = Choice(OUTCOMES, metadata={"description": "What is to become of the student."})
-    batch = Id(
-        required=False,
-        metadata={"description": "A batch of the next session; not for who graduates or is left out."},
+    outcome = described(Choice, "What is to become of the student.", OUTCOMES)
+    batch = described(
+        Id, "A batch of the next session; not for who graduates or is left out.", required=False
     )
-    reason = free_text(metadata={"description": "Stays with the decision, and in the audit log."})
+    reason = described(free_text, "Stays with the decision, and in the audit log.")
 
     @ma.validates_schema
     def _has_batch(self, decision: dict[str, Any], **_options: Any) -> None:
@@ -250,18 +240,19 @@ class PromotionDecisionChangesSchema(Schema):
 class NewPromotionSchema(Schema):
     """The students to promote: all or none."""
 
-    session = sought_text(metadata={"description": "The session that ends, by id or name."})
+    session = described(sought_text, "The session that ends, by id or name.")
     moves = ListOf(Nested(MoveSchema), validate=validate.Length(min=1, max=MAX_MOVES))
     overrides = ListOf(Nested(OverrideSchema), load_default=list, validate=validate.Length(max=MAX_IDS))
-    fingerprint = sought_text(
-        required=False, metadata={"description": "That of the dry run; without one nothing is committed."}
+    fingerprint = described(
+        sought_text, "That of the dry run; without one nothing is committed.", required=False
     )
 
 
 class PromotionOptionsSchema(Schema):
     """Whether to do it."""
 
-    dry_run = QueryBoolean(
+    dry_run = described(
+        QueryBoolean,
+        "Answer what would become of each student, or why not, and store nothing.",
         load_default=False,
-        metadata={"description": "Answer what would become of each student, or why not, and store nothing."},
     )

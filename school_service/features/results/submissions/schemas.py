@@ -78,11 +78,8 @@ class SubmissionFilterSchema(MineSchema):
 
 
 def _batch() -> Id:
-    return Id(
-        required=False,
-        metadata={
-            "description": "An arm of the cohort, by its id, alone; without it, every arm that takes it."
-        },
+    return described(
+        Id, "An arm of the cohort, by its id, alone; without it, every arm that takes it.", required=False
     )
 
 
@@ -105,4 +102,4 @@ class ReopeningSchema(Schema):
 
     term = term_text("the cohort's")
     batch = _batch()
-    reason = free_text(metadata={"description": "The audit log keeps it."})
+    reason = described(free_text, "The audit log keeps it.")

@@ -9,7 +9,7 @@ from school_service.features.results.figures.schemas import (
     ResultStudentSchema,
     ResultTermSchema,
 )
-from school_service.web.schemas import RecordSchema
+from school_service.web.schemas import RecordSchema, described
 
 
 class TranscriptStudentSchema(ResultStudentSchema):
@@ -35,10 +35,10 @@ class TranscriptSchoolSchema(RecordSchema):
 
 
 class _FiguresSchema(RecordSchema):
-    average = fields.Decimal(allow_none=True, metadata={"description": "With the places of averages."})
+    average = described(fields.Decimal, "With the places of averages.", allow_none=True)
     grade = fields.String(allow_none=True)
-    position = fields.Integer(allow_none=True, metadata={"description": "In the batch."})
-    of = fields.Integer(allow_none=True, metadata={"description": "How many were ranked."})
+    position = described(fields.Integer, "In the batch.", allow_none=True)
+    of = described(fields.Integer, "How many were ranked.", allow_none=True)
 
 
 class TranscriptTermSchema(_FiguresSchema):
@@ -57,7 +57,7 @@ class TranscriptSubjectSchema(RecordSchema):
     FIRST = fields.Decimal(allow_none=True)
     SECOND = fields.Decimal(allow_none=True)
     THIRD = fields.Decimal(allow_none=True)
-    percent = fields.Decimal(metadata={"description": "Of the session."})
+    percent = described(fields.Decimal, "Of the session.")
     grade = fields.String(allow_none=True)
 
 
@@ -68,9 +68,9 @@ class TranscriptSessionSchema(_FiguresSchema):
     classroom = fields.String()
     batch_name = fields.String()
     terms = fields.List(fields.Nested(TranscriptTermSchema))
-    subjects = fields.List(fields.Nested(TranscriptSubjectSchema), metadata={"description": "By name."})
-    outcome = fields.String(
-        allow_none=True, metadata={"description": "Of the promotion at its end; null where there is none."}
+    subjects = described(fields.List, "By name.", fields.Nested(TranscriptSubjectSchema))
+    outcome = described(
+        fields.String, "Of the promotion at its end; null where there is none.", allow_none=True
     )
 
 
@@ -79,10 +79,8 @@ class PublishedRecordSchema(RecordSchema):
 
     student = fields.Nested(TranscriptStudentSchema)
     school = fields.Nested(TranscriptSchoolSchema)
-    sessions = fields.List(
-        fields.Nested(TranscriptSessionSchema), metadata={"description": "The oldest first."}
-    )
-    graduation_class = fields.String(allow_none=True, metadata={"description": "Of graduates."})
+    sessions = described(fields.List, "The oldest first.", fields.Nested(TranscriptSessionSchema))
+    graduation_class = described(fields.String, "Of graduates.", allow_none=True)
 
 
 class TranscriptSchema(PublishedRecordSchema):

@@ -15,7 +15,7 @@ from school_service.features.school.classrooms import service
 from school_service.features.school.models import Classroom
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class ClassroomSchema(RecordSchema):
@@ -30,7 +30,7 @@ class NewClassroomSchema(Schema):
     """A classroom to create."""
 
     name = Text()
-    level = Text(metadata={"description": "Education level, such as Junior Secondary."})
+    level = described(Text, "Education level, such as Junior Secondary.")
 
 
 class ClassroomChangesSchema(NewClassroomSchema):

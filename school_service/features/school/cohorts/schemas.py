@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from marshmallow import ValidationError, fields, validate, validates
 
 from school_service.web.fields import Id, ListOf, Text, sought_text
-from school_service.web.schemas import MineSchema, RecordSchema, Schema
+from school_service.web.schemas import MineSchema, RecordSchema, Schema, described
 
 MAX_BATCHES = 50
 
@@ -16,7 +16,7 @@ class BatchSchema(RecordSchema):
     """An arm of a cohort."""
 
     id = fields.UUID()
-    number = fields.Integer(metadata={"description": "Counts the school's batches."})
+    number = described(fields.Integer, "Counts the school's batches.")
     name = fields.String()
     cohort = fields.UUID()
 
@@ -25,8 +25,8 @@ class CohortSchema(RecordSchema):
     """A classroom in one academic session."""
 
     id = fields.UUID()
-    classroom = fields.String(metadata={"description": "The classroom's name."})
-    session = fields.String(metadata={"description": "The id of the academic session."})
+    classroom = described(fields.String, "The classroom's name.")
+    session = described(fields.String, "The id of the academic session.")
 
 
 class ListedCohortSchema(CohortSchema):
@@ -34,36 +34,33 @@ class ListedCohortSchema(CohortSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"batches"})
 
-    batches = fields.List(
-        fields.Nested(BatchSchema), metadata={"description": "Where `session` is given: its arms by name."}
+    batches = described(
+        fields.List, "Where `session` is given: its arms by name.", fields.Nested(BatchSchema)
     )
 
 
 class CohortFilterSchema(MineSchema):
     """The filters of a list of cohorts."""
 
-    session = Id(
-        required=False, metadata={"description": "Those of this academic session, each with its arms."}
-    )
+    session = described(Id, "Those of this academic session, each with its arms.", required=False)
 
 
 class CohortPlaceSchema(Schema):
     """The place of a cohort: its classroom and its session."""
 
     classroom = Id()
-    session_id = sought_text(metadata={"description": "The academic session's id or its name."})
+    session_id = described(sought_text, "The academic session's id or its name.")
 
 
 class NewCohortSchema(CohortPlaceSchema):
     """The members of a new cohort."""
 
-    batches = ListOf(
+    batches = described(
+        ListOf,
+        "The names of its batches, such as Gold and Silver; without it there is one, A.",
         Text(),
         required=False,
         validate=validate.Length(min=1, max=MAX_BATCHES),
-        metadata={
-            "description": "The names of its batches, such as Gold and Silver; without it there is one, A."
-        },
     )
 
     @validates("batches")

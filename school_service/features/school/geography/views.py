@@ -10,7 +10,7 @@ from marshmallow import fields
 from school_service.features.school.geography import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Id
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class NationalitySchema(RecordSchema):
@@ -18,7 +18,7 @@ class NationalitySchema(RecordSchema):
 
     id = fields.UUID()
     name = fields.String()
-    code = fields.String(metadata={"description": "ISO 3166-1 alpha-2."})
+    code = described(fields.String, "ISO 3166-1 alpha-2.")
 
 
 class StateSchema(RecordSchema):
@@ -26,7 +26,7 @@ class StateSchema(RecordSchema):
 
     id = fields.UUID()
     name = fields.String()
-    code = fields.String(metadata={"description": "ISO 3166-2, without the country."})
+    code = described(fields.String, "ISO 3166-2, without the country.")
 
 
 class LgaSchema(RecordSchema):

@@ -16,7 +16,7 @@ from school_service.features.school.models import (
 )
 from school_service.printing.picture_format import JPEG, PNG
 from school_service.web.fields import Email, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 _HOLDS = "Null: that of the school as it is registered."
 _CHANGE: dict[str, Any] = {"required": False, "allow_none": True}
@@ -27,27 +27,23 @@ class PictureSchema(RecordSchema):
 
     media_type = fields.String(validate=validate.OneOf((PNG, JPEG)))
     bytes = fields.Integer(validate=validate.Range(1, MOST_BYTES))
-    width = fields.Integer(
-        validate=validate.Range(LEAST_PIXELS, MOST_PIXELS), metadata={"description": "In pixels."}
-    )
-    height = fields.Integer(
-        validate=validate.Range(LEAST_PIXELS, MOST_PIXELS), metadata={"description": "In pixels."}
-    )
+    width = described(fields.Integer, "In pixels.", validate=validate.Range(LEAST_PIXELS, MOST_PIXELS))
+    height = described(fields.Integer, "In pixels.", validate=validate.Range(LEAST_PIXELS, MOST_PIXELS))
 
 
 class LetterheadSchema(RecordSchema):
     """The letterhead on the school's paper; elsewhere its details are those of its registration."""
 
-    name = fields.String(allow_none=True, metadata={"description": _HOLDS})
-    address = fields.String(allow_none=True, metadata={"description": _HOLDS})
-    phone_number = fields.String(allow_none=True, metadata={"description": _HOLDS})
-    email_address = fields.String(allow_none=True, metadata={"description": _HOLDS})
+    name = described(fields.String, _HOLDS, allow_none=True)
+    address = described(fields.String, _HOLDS, allow_none=True)
+    phone_number = described(fields.String, _HOLDS, allow_none=True)
+    email_address = described(fields.String, _HOLDS, allow_none=True)
     website = fields.String(allow_none=True)
     motto = fields.String(allow_none=True)
     principal_name = fields.String(allow_none=True)
-    principal_title = fields.String(allow_none=True, metadata={"description": "Such as Principal."})
+    principal_title = described(fields.String, "Such as Principal.", allow_none=True)
     logo = fields.Nested(PictureSchema, allow_none=True)
-    signature = fields.Nested(PictureSchema, allow_none=True, metadata={"description": "The principal's."})
+    signature = described(fields.Nested, "The principal's.", PictureSchema, allow_none=True)
 
 
 class LetterheadChangesSchema(Schema):

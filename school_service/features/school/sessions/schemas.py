@@ -11,7 +11,7 @@ from marshmallow import ValidationError, fields, validate
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.school.models import TERMS
 from school_service.web.fields import Choice, Id, IsoDate, StrictBoolean, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class TermOfInterface(Text):
@@ -34,7 +34,7 @@ def term_text(whose: str, *, as_id: bool = False, **options: Any) -> Text:
     description = f"A term: FIRST, SECOND or THIRD of {whose} session, or the id of one."
     if as_id:
         return TermOfInterface(metadata={"description": description, "format": "uuid"}, **options)
-    return Text(metadata={"description": description}, **options)
+    return described(Text, description, **options)
 
 
 def id_and_name(term: str | None) -> tuple[UUID | None, str | None]:
@@ -51,22 +51,18 @@ class SessionSchema(RecordSchema):
     name = fields.String()
     start_date = fields.Date()
     end_date = fields.Date()
-    current = fields.Boolean(metadata={"description": "True for at most one session."})
+    current = described(fields.Boolean, "True for at most one session.")
 
 
 class NewSessionSchema(Schema):
     """An academic session to create."""
 
-    name = Text(metadata={"description": "Such as 2025/2026."})
-    start_date = IsoDate(metadata={"description": "The first day; not before 1900."})
-    end_date = IsoDate(
-        metadata={
-            "description": "The last day; not before `start_date`, in its year or one of the 20 after it."
-        }
+    name = described(Text, "Such as 2025/2026.")
+    start_date = described(IsoDate, "The first day; not before 1900.")
+    end_date = described(
+        IsoDate, "The last day; not before `start_date`, in its year or one of the 20 after it."
     )
-    current = StrictBoolean(
-        required=False, metadata={"description": "True makes it the current session, and no other."}
-    )
+    current = described(StrictBoolean, "True makes it the current session, and no other.", required=False)
 
 
 class SessionChangesSchema(NewSessionSchema):
@@ -100,4 +96,4 @@ class TermChangesSchema(Schema):
 class TermFilterSchema(Schema):
     """The filter of a list of terms."""
 
-    session_id = Id(required=False, metadata={"description": "Those of this academic session."})
+    session_id = described(Id, "Those of this academic session.", required=False)

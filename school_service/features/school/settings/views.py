@@ -16,7 +16,7 @@ from school_service.features.school.models import Department, EmployeeCategory, 
 from school_service.features.school.settings import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import StrictBoolean, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 _MUST_CHANGE = (
     "Whether users whose account or password somebody else made must set another password before all else."
@@ -29,15 +29,15 @@ _TIME_ZONE = (
 class SchoolSettingsSchema(RecordSchema):
     """The choices of the school for itself."""
 
-    must_change_password = fields.Boolean(metadata={"description": _MUST_CHANGE})
-    time_zone = fields.String(metadata={"description": _TIME_ZONE})
+    must_change_password = described(fields.Boolean, _MUST_CHANGE)
+    time_zone = described(fields.String, _TIME_ZONE)
 
 
 class SchoolSettingsChangesSchema(Schema):
     """The changes: any of these."""
 
-    must_change_password = StrictBoolean(metadata={"description": _MUST_CHANGE})
-    time_zone = Text(metadata={"description": _TIME_ZONE})
+    must_change_password = described(StrictBoolean, _MUST_CHANGE)
+    time_zone = described(Text, _TIME_ZONE)
 
 
 class DepartmentSchema(RecordSchema):

@@ -15,7 +15,7 @@ from school_service.features.school.models import Subject
 from school_service.features.school.subjects import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 MOST = 9_999
 _POSITION = "The place in lists and on papers, the lowest first, then by name; who has null stands last."
@@ -27,7 +27,7 @@ class SubjectSchema(RecordSchema):
     id = fields.UUID()
     name = fields.String()
     code = fields.String()
-    position = fields.Integer(allow_none=True, metadata={"description": _POSITION})
+    position = described(fields.Integer, _POSITION, allow_none=True)
     school = fields.UUID()
 
 
@@ -35,8 +35,8 @@ class NewSubjectSchema(Schema):
     """A subject to create."""
 
     name = Text()
-    code = Text(metadata={"description": "Short and unique in the school, such as MTH."})
-    position = StrictInteger(0, MOST, required=False, allow_none=True, metadata={"description": _POSITION})
+    code = described(Text, "Short and unique in the school, such as MTH.")
+    position = described(StrictInteger, _POSITION, 0, MOST, required=False, allow_none=True)
 
 
 class SubjectChangesSchema(NewSubjectSchema):

@@ -6,7 +6,7 @@ from marshmallow import fields, validate
 
 from school_service.features.scores.models import ABSENCES
 from school_service.web.fields import MAX_IDS, Choice, Id, ListOf, Nested, free_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 _STATUS = "ABSENT, without leave, counts 0; EXCUSED counts nowhere."
 
@@ -24,7 +24,7 @@ class AbsenceSchema(RecordSchema):
     """The absence of a student from an assessment."""
 
     student = fields.Nested(AbsentStudentSchema)
-    status = fields.String(validate=validate.OneOf(ABSENCES), metadata={"description": _STATUS})
+    status = described(fields.String, _STATUS, validate=validate.OneOf(ABSENCES))
     note = fields.String(allow_none=True)
     created_at = fields.AwareDateTime(data_key="createdAt")
 
@@ -32,12 +32,10 @@ class AbsenceSchema(RecordSchema):
 class NewAbsenceSchema(Schema):
     """The absence of a student, new or changed."""
 
-    student = Id(metadata={"description": "Who takes the subject, is in the cohort and has no score."})
-    status = Choice(ABSENCES, metadata={"description": _STATUS})
-    note = free_text(
-        required=False,
-        allow_none=True,
-        metadata={"description": "Left out, the note that is there stays; null clears it."},
+    student = described(Id, "Who takes the subject, is in the cohort and has no score.")
+    status = described(Choice, _STATUS, ABSENCES)
+    note = described(
+        free_text, "Left out, the note that is there stays; null clears it.", required=False, allow_none=True
     )
 
 

@@ -7,7 +7,7 @@ from marshmallow import fields, validate
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import CATEGORIES, FILE_NAME_LENGTH
 from school_service.web.fields import Choice, Id, IsoDate, ListOf, Points, StrictBoolean, Text, free_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 MAX_SUBJECTS = 100  # that get an assessment at once
 
@@ -16,14 +16,14 @@ class AssessmentSchema(RecordSchema):
     """An exam, a test or a continuous assessment."""
 
     id = fields.UUID()
-    subject = fields.UUID(metadata={"description": "The cohort subject."})
+    subject = described(fields.UUID, "The cohort subject.")
     name = fields.String()
     abbreviation = fields.String()
     due_date = fields.Date()
-    total_points = fields.Decimal(metadata={"description": "The maximum score."})
+    total_points = described(fields.Decimal, "The maximum score.")
     term = fields.UUID()
-    include_in_final = fields.Boolean(metadata={"description": "Whether it counts in the final grade."})
-    publish_scores = fields.Boolean(metadata={"description": "Whether its scores are published."})
+    include_in_final = described(fields.Boolean, "Whether it counts in the final grade.")
+    publish_scores = described(fields.Boolean, "Whether its scores are published.")
     category = fields.String(validate=validate.OneOf(CATEGORIES))
     file_name = fields.String()
 
@@ -33,9 +33,7 @@ class _AssessmentFieldsSchema(Schema):
     name = Text()
     abbreviation = Text()
     due_date = IsoDate()
-    total_points = Points(
-        zero=False, metadata={"description": "The maximum score, with two decimal places at most."}
-    )
+    total_points = described(Points, "The maximum score, with two decimal places at most.", zero=False)
     term = term_text("the cohort's", as_id=True)
     description = free_text(least=0)
     file_name = Text(FILE_NAME_LENGTH, any_characters=True)
@@ -46,16 +44,14 @@ class _AssessmentFieldsSchema(Schema):
 class NewAssessmentSchema(_AssessmentFieldsSchema):
     """An assessment to create."""
 
-    subject = Id(metadata={"description": "The cohort subject."})
+    subject = described(Id, "The cohort subject.")
 
 
 class NewAssessmentsSchema(_AssessmentFieldsSchema):
     """The same assessment, to create for several subjects of a cohort."""
 
-    subjects = ListOf(
-        Id(),
-        validate=validate.Length(min=1, max=MAX_SUBJECTS),
-        metadata={"description": "Cohort subjects, of one cohort."},
+    subjects = described(
+        ListOf, "Cohort subjects, of one cohort.", Id(), validate=validate.Length(min=1, max=MAX_SUBJECTS)
     )
 
 
@@ -66,6 +62,6 @@ class AssessmentChangesSchema(_AssessmentFieldsSchema):
 class AssessmentFilterSchema(Schema):
     """The assessments to list."""
 
-    cohort = Id(metadata={"description": "A batch of the cohort, or the cohort."})
-    subject = Id(metadata={"description": "The cohort subject, or the subject that is taught."})
+    cohort = described(Id, "A batch of the cohort, or the cohort.")
+    subject = described(Id, "The cohort subject, or the subject that is taught.")
     term = term_text("the cohort's", as_id=True)

@@ -16,7 +16,7 @@ from school_service.features.scores.result_settings.schemas import OfLevelSchema
 from school_service.features.scores.result_settings.service import check_level
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Points, Text, free_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 ALL = Decimal(100)  # percent
 MAX_BANDS = 100
@@ -27,9 +27,9 @@ blp = Blueprint("grade-configs", __name__, description="The bands that scores ar
 class GradeConfigurationSchema(RecordSchema):
     """A band of percentages and the letter it is graded with."""
 
-    id = fields.UUID(allow_none=True, metadata={"description": "Null for a band of a level."})
-    lower_threshold = fields.Decimal(metadata={"description": "In percent."})
-    upper_threshold = fields.Decimal(metadata={"description": "In percent."})
+    id = described(fields.UUID, "Null for a band of a level.", allow_none=True)
+    lower_threshold = described(fields.Decimal, "In percent.")
+    upper_threshold = described(fields.Decimal, "In percent.")
     letter_grade = fields.String()
     remarks = fields.String()
 
@@ -37,10 +37,10 @@ class GradeConfigurationSchema(RecordSchema):
 class NewGradeConfigurationSchema(Schema):
     """A grade configuration to create; both thresholds are within its band."""
 
-    lower_threshold = Points(ALL, metadata={"description": "In percent, with two decimal places at most."})
-    upper_threshold = Points(ALL, metadata={"description": "In percent; not below `lower_threshold`."})
-    letter_grade = Text(metadata={"description": "Such as A1."})
-    remarks = free_text(metadata={"description": "Such as Excellent."})
+    lower_threshold = described(Points, "In percent, with two decimal places at most.", ALL)
+    upper_threshold = described(Points, "In percent; not below `lower_threshold`.", ALL)
+    letter_grade = described(Text, "Such as A1.")
+    remarks = described(free_text, "Such as Excellent.")
 
 
 class GradeConfigurationChangesSchema(NewGradeConfigurationSchema):
@@ -50,7 +50,7 @@ class GradeConfigurationChangesSchema(NewGradeConfigurationSchema):
 class LevelSchema(Schema):
     """The level whose bands are meant."""
 
-    level = Text(metadata={"description": "That of a classroom."})
+    level = described(Text, "That of a classroom.")
 
 
 @blp.route("/grade-configs")

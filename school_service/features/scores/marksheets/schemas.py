@@ -58,16 +58,13 @@ class SubjectMarkTotalSchema(RecordSchema):
 class SubjectMarksSchema(RecordSchema):
     """The marks of an arm in the assessments of a subject and a term."""
 
-    assessments = fields.List(
-        fields.Nested(MarkedAssessmentSchema), metadata={"description": "By category, then due date."}
-    )
-    scores = fields.List(
+    assessments = described(fields.List, "By category, then due date.", fields.Nested(MarkedAssessmentSchema))
+    scores = described(
+        fields.List,
+        "Of each student in each assessment: by the students' names.",
         fields.Nested(SubjectMarkSchema),
-        metadata={"description": "Of each student in each assessment: by the students' names."},
     )
-    totals = fields.List(
-        fields.Nested(SubjectMarkTotalSchema), metadata={"description": "Of each assessment."}
-    )
+    totals = described(fields.List, "Of each assessment.", fields.Nested(SubjectMarkTotalSchema))
 
 
 class NewSubjectMarkSchema(NewClassScoreSchema):
@@ -86,9 +83,8 @@ class MarksFilterSchema(Schema):
 class NewMarksFilterSchema(MarksFilterSchema):
     """Where to enter marks, and how."""
 
-    dry_run = QueryBoolean(
-        load_default=False,
-        metadata={"description": "Answer the marks as they would be, and store nothing."},
+    dry_run = described(
+        QueryBoolean, "Answer the marks as they would be, and store nothing.", load_default=False
     )
 
 
@@ -101,7 +97,4 @@ class UploadedMarksSchema(UploadedRowsSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = UploadedRowsSchema.SOMETIMES
 
-    totals = fields.List(
-        fields.Nested(SubjectMarkTotalSchema),
-        metadata={"description": "Of a dry run: as they would be."},
-    )
+    totals = described(fields.List, "Of a dry run: as they would be.", fields.Nested(SubjectMarkTotalSchema))

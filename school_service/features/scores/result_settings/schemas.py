@@ -20,7 +20,7 @@ from school_service.features.scores.models import (
     WEIGHTINGS,
 )
 from school_service.web.fields import Choice, ListOf, Nested, Points, StrictBoolean, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 ALL = Decimal(100)  # percent
 MAX_TERM_WEIGHT = Decimal("999.99")
@@ -83,7 +83,7 @@ class TermWeightsSchema(RecordSchema):
 class PrincipalCommentSchema(RecordSchema):
     """The principal's comment on an average from a threshold on."""
 
-    lower_threshold = fields.Decimal(metadata={"description": "In percent."})
+    lower_threshold = described(fields.Decimal, "In percent.")
     comment = fields.String()
 
 
@@ -113,18 +113,14 @@ class ResultSettingsSchema(RecordSchema):
     percent_from = fields.String(validate=validate.OneOf(PERCENT_FROM), metadata=_about("percent_from"))
     show_ca_total = fields.Boolean(metadata=_about("show_ca_total"))
     show_photo = fields.Boolean(metadata=_about("show_photo"))
-    level = fields.String(metadata={"description": f"Of a level: its name. {_NULL}"})
-    marks = fields.Boolean(allow_none=True, metadata={"description": f"Of a level: {_MARKS}"})
+    level = described(fields.String, f"Of a level: its name. {_NULL}")
+    marks = described(fields.Boolean, f"Of a level: {_MARKS}", allow_none=True)
 
 
 class NewWeightSchema(Schema):
     """The weight of a category, in all levels or in one."""
 
-    level = Text(
-        load_default=None,
-        allow_none=True,
-        metadata={"description": "That of classrooms; null for all others."},
-    )
+    level = described(Text, "That of classrooms; null for all others.", load_default=None, allow_none=True)
     category = Choice(COUNTING)
     weight = Points(ALL)
 
@@ -140,7 +136,7 @@ class NewTermWeightsSchema(Schema):
 class NewPrincipalCommentSchema(Schema):
     """The principal's comment on an average from a threshold on."""
 
-    lower_threshold = Points(ALL, metadata={"description": "In percent; each once."})
+    lower_threshold = described(Points, "In percent; each once.", ALL)
     comment = Text(COMMENT_LENGTH, any_characters=True)
 
 
@@ -176,12 +172,10 @@ class ResultSettingsChangesSchema(Schema):
     percent_from = Choice(PERCENT_FROM, required=False, metadata=_about("percent_from"))
     show_ca_total = StrictBoolean(required=False, metadata=_about("show_ca_total"))
     show_photo = StrictBoolean(required=False, metadata=_about("show_photo"))
-    marks = StrictBoolean(
-        required=False, allow_none=True, metadata={"description": f"With a level alone: {_MARKS}"}
-    )
+    marks = described(StrictBoolean, f"With a level alone: {_MARKS}", required=False, allow_none=True)
 
 
 class OfLevelSchema(Schema):
     """The level whose settings are meant; without it those of the school."""
 
-    level = Text(required=False, metadata={"description": "That of a classroom."})
+    level = described(Text, "That of a classroom.", required=False)

@@ -12,7 +12,7 @@ from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.gradebooks.schemas import GradebookEntrySchema
 from school_service.features.scores.models import ABSENCES
 from school_service.web.fields import Choice, Id, Input, Points, QueryBoolean
-from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
+from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema, described
 
 
 class ScoresheetStudentSchema(RecordSchema):
@@ -28,23 +28,20 @@ class ScoresheetEntrySchema(RecordSchema):
     """The scores of a student with the subject."""
 
     student = fields.Nested(ScoresheetStudentSchema)
-    gradebooks = fields.List(
-        fields.Nested(GradebookEntrySchema), metadata={"description": "By category, then due date."}
-    )
+    gradebooks = described(fields.List, "By category, then due date.", fields.Nested(GradebookEntrySchema))
 
 
 class ClassScoreSchema(RecordSchema):
     """The score or absence in an assessment of a student with the subject; null without either."""
 
     student = fields.Nested(ScoresheetStudentSchema)
-    batch = fields.UUID(metadata={"description": "Where the student is now."})
-    score = fields.Decimal(
-        allow_none=True, metadata={"description": "From 0 to the assessment's total points."}
-    )
-    absence = fields.String(
+    batch = described(fields.UUID, "Where the student is now.")
+    score = described(fields.Decimal, "From 0 to the assessment's total points.", allow_none=True)
+    absence = described(
+        fields.String,
+        "ABSENT, without leave, counts 0; EXCUSED counts nowhere.",
         allow_none=True,
         validate=validate.OneOf([*ABSENCES, None]),
-        metadata={"description": "ABSENT, without leave, counts 0; EXCUSED counts nowhere."},
     )
 
 
@@ -68,25 +65,26 @@ class ScoreOrAbsence(Input, fields.Raw):
 class NewClassScoreSchema(Schema):
     """A score or an absence to give a student in an assessment. A member left out stays, null takes it away."""
 
-    student = Id(metadata={"description": "Who takes the subject, and is in the cohort."})
-    score = Points(
+    student = described(Id, "Who takes the subject, and is in the cohort.")
+    score = described(
+        Points,
+        "From 0 to the assessment's total points; it takes an absence away.",
         required=False,
         allow_none=True,
-        metadata={"description": "From 0 to the assessment's total points; it takes an absence away."},
     )
-    absence = Choice(
+    absence = described(
+        Choice,
+        "Instead of a score; ABSENT counts 0, EXCUSED counts nowhere.",
         ABSENCES,
         required=False,
         allow_none=True,
-        metadata={"description": "Instead of a score; ABSENT counts 0, EXCUSED counts nowhere."},
     )
-    expected = ScoreOrAbsence(
+    expected = described(
+        ScoreOrAbsence,
+        "What was there when it was read: a score, an absence, or null for neither. Where something "
+        "else is there by now, nothing is stored (409). Left out, whatever is there is replaced.",
         required=False,
         allow_none=True,
-        metadata={
-            "description": "What was there when it was read: a score, an absence, or null for neither. Where something "
-            "else is there by now, nothing is stored (409). Left out, whatever is there is replaced."
-        },
     )
 
     @validates_schema
@@ -103,22 +101,18 @@ class ScoresheetFilterSchema(Schema):
 
 
 class _ArmSchema(Schema):
-    batch = Id(
-        required=False,
-        metadata={"description": "An arm of the cohort: its students alone. A cohort's id is its first arm."},
+    batch = described(
+        Id, "An arm of the cohort: its students alone. A cohort's id is its first arm.", required=False
     )
 
 
 class ScoreSheetOptionsSchema(_ArmSchema):
     """The columns and students of a sheet to fill in."""
 
-    absences = QueryBoolean(
-        load_default=False,
-        metadata={"description": "A column for absences, too: ABSENT or EXCUSED instead of a score."},
+    absences = described(
+        QueryBoolean, "A column for absences, too: ABSENT or EXCUSED instead of a score.", load_default=False
     )
-    arms = QueryBoolean(
-        load_default=False, metadata={"description": "A column for the arm that each student is in, too."}
-    )
+    arms = described(QueryBoolean, "A column for the arm that each student is in, too.", load_default=False)
 
 
 class ScoreSheetUploadSchema(UploadOptionsSchema, _ArmSchema):

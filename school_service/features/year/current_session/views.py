@@ -29,15 +29,17 @@ class CurrentSessionSchema(RecordSchema):
     """The current academic session, the term of today and the size of the session."""
 
     session = fields.Nested(SessionSchema)
-    term = fields.Nested(
+    term = described(
+        fields.Nested,
+        "The term that has the school's day by its calendar; null without one.",
         TermSchema,
         allow_none=True,
-        metadata={"description": "The term that has the school's day by its calendar; null without one."},
     )
-    counts = fields.Nested(
+    counts = described(
+        fields.Nested,
+        "Null for callers whose permission is for their own records.",
         SessionCountsSchema,
         allow_none=True,
-        metadata={"description": "Null for callers whose permission is for their own records."},
     )
 
 

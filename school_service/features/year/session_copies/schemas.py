@@ -6,31 +6,29 @@ from marshmallow import fields, validate
 
 from school_service.features.year.session_copies.parts import COPIED_PARTS, COPY_OUTCOMES
 from school_service.web.fields import Choice, ListOf, QueryBoolean, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class CopyOptionsSchema(Schema):
     """How to copy a session."""
 
-    dry_run = QueryBoolean(
-        load_default=False,
-        metadata={"description": "Answer what would be made, row by row, and store nothing."},
+    dry_run = described(
+        QueryBoolean, "Answer what would be made, row by row, and store nothing.", load_default=False
     )
 
 
 class NewCopySchema(Schema):
     """The source of a copy, and the parts to copy."""
 
-    session = Text(metadata={"description": "The session that is copied from: its id or its name."})
-    parts = ListOf(
+    session = described(Text, "The session that is copied from: its id or its name.")
+    parts = described(
+        ListOf,
+        "Which parts, all without it. TERMS: the terms, and their calendars with shifted dates; "
+        "COHORTS: the cohorts with their arms; SUBJECTS: what is taught to them; ASSESSMENTS, with shifted due "
+        "dates; FORM_TEACHERS of the arms.",
         Choice(COPIED_PARTS),
         load_default=list(COPIED_PARTS),
         validate=validate.Length(min=1, max=len(COPIED_PARTS)),
-        metadata={
-            "description": "Which parts, all without it. TERMS: the terms, and their calendars with shifted dates; "
-            "COHORTS: the cohorts with their arms; SUBJECTS: what is taught to them; ASSESSMENTS, with shifted due "
-            "dates; FORM_TEACHERS of the arms."
-        },
     )
 
 
@@ -38,27 +36,23 @@ class CopiedRecordSchema(RecordSchema):
     """A record of the source of a copy, and its outcome."""
 
     part = fields.String(validate=validate.OneOf(COPIED_PARTS))
-    record = fields.String(
-        metadata={"description": "What it is, as the audit log calls it, such as `batch`."}
-    )
-    name = fields.String(metadata={"description": "In words, such as `JSS 1 Mathematics, First term: CA 1`."})
-    outcome = fields.String(
+    record = described(fields.String, "What it is, as the audit log calls it, such as `batch`.")
+    name = described(fields.String, "In words, such as `JSS 1 Mathematics, First term: CA 1`.")
+    outcome = described(
+        fields.String,
+        "MADE, PRESENT where there is such a one already, or LEFT_OUT for a reason.",
         validate=validate.OneOf(COPY_OUTCOMES),
-        metadata={
-            "description": "MADE, PRESENT where there is such a one already, or LEFT_OUT for a reason."
-        },
     )
-    reason = fields.String(allow_none=True, metadata={"description": "Why it is left out."})
-    id = fields.UUID(
+    reason = described(fields.String, "Why it is left out.", allow_none=True)
+    id = described(
+        fields.UUID,
+        "Of the record in the new session, of a form teacher the employee's; null where it is left "
+        "out, and in a dry run where it would be made.",
         allow_none=True,
-        metadata={
-            "description": "Of the record in the new session, of a form teacher the employee's; null where it is left "
-            "out, and in a dry run where it would be made."
-        },
     )
-    start_date = fields.Date(allow_none=True, metadata={"description": "Of a calendar, shifted."})
-    end_date = fields.Date(allow_none=True, metadata={"description": "Of a calendar, shifted."})
-    due_date = fields.Date(allow_none=True, metadata={"description": "Of an assessment, shifted."})
+    start_date = described(fields.Date, "Of a calendar, shifted.", allow_none=True)
+    end_date = described(fields.Date, "Of a calendar, shifted.", allow_none=True)
+    due_date = described(fields.Date, "Of an assessment, shifted.", allow_none=True)
 
 
 class SessionCopySchema(RecordSchema):

@@ -15,7 +15,7 @@ from school_service.features.year.models import MAX_TIMES_OPENED
 from school_service.features.year.term_calendars import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import IsoDate, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described
 
 _OPENED = "How many times school opened in the term."
 _NOTICE = "What its report cards tell parents, such as fees and what to bring."
@@ -34,31 +34,24 @@ class TermCalendarSchema(RecordSchema):
     term = fields.Nested(CalendarTermSchema)
     start_date = fields.Date(allow_none=True)
     end_date = fields.Date(allow_none=True)
-    times_opened = fields.Integer(allow_none=True, metadata={"description": _OPENED})
+    times_opened = described(fields.Integer, _OPENED, allow_none=True)
     next_term_begins = fields.Date(allow_none=True)
-    notice = fields.String(allow_none=True, metadata={"description": _NOTICE})
+    notice = described(fields.String, _NOTICE, allow_none=True)
 
 
 class NewTermCalendarSchema(Schema):
     """A calendar, in place of the present one: an omitted member is null."""
 
-    start_date = IsoDate(load_default=None, allow_none=True, metadata={"description": "Within the session."})
-    end_date = IsoDate(
+    start_date = described(IsoDate, "Within the session.", load_default=None, allow_none=True)
+    end_date = described(
+        IsoDate,
+        "The last day, within the session; not before `start_date`.",
         load_default=None,
         allow_none=True,
-        metadata={"description": "The last day, within the session; not before `start_date`."},
     )
-    times_opened = StrictInteger(
-        0, MAX_TIMES_OPENED, load_default=None, allow_none=True, metadata={"description": _OPENED}
-    )
+    times_opened = described(StrictInteger, _OPENED, 0, MAX_TIMES_OPENED, load_default=None, allow_none=True)
     next_term_begins = IsoDate(load_default=None, allow_none=True)
-    notice = Text(
-        NOTICE_LENGTH,
-        any_characters=True,
-        load_default=None,
-        allow_none=True,
-        metadata={"description": _NOTICE},
-    )
+    notice = described(Text, _NOTICE, NOTICE_LENGTH, any_characters=True, load_default=None, allow_none=True)
 
 
 blp = Blueprint("term-calendars", __name__, description="When terms begin and end.")
