@@ -77,6 +77,10 @@ from school_service.features.year.models import TermComment
 
 Rows = Select[*tuple[Any, ...]]
 
+_BATCH, _CLASSROOM = Batch.name.label("batch"), Classroom.name.label("classroom")
+_SUBJECT, _SESSION = Subject.name.label("subject"), AcademicSession.name.label("session")
+_TERM = Term.display_name.label("term")
+
 
 @read_model
 def student_data(student_id: UUID) -> Query:
@@ -92,7 +96,7 @@ def student_data(student_id: UUID) -> Query:
     ]
     return select(
         *_account(user_id, records, _absence_entries(student_id)),
-        _only_row(select(*told_columns(Student)).where(Student.id == student_id), "student"),
+        _only_row(_stored(Student, Student.id == student_id), "student"),
         _many(_guardians(student_id), "guardians"),
         _many(_enrollments(student_id), "enrollments"),
         _many(_subject_enrollments(student_id), "subject_enrollments"),
@@ -105,7 +109,7 @@ def student_data(student_id: UUID) -> Query:
         _many(_issued_transcripts(student_id), "issued_transcripts"),
         _many(_left_out(student_id), "left_out_students"),
         _many(_promotion_decisions(student_id), "promotion_decisions"),
-        _only_row(select(*told_columns(Graduate)).where(Graduate.student_id == student_id), "graduate"),
+        _only_row(_stored(Graduate, Graduate.student_id == student_id), "graduate"),
     ).where(Student.id == student_id)
 
 
@@ -121,12 +125,8 @@ def employee_data(employee_id: UUID) -> Query:
     return select(
         *_account(user_id, records),
         _only_row(_employee(employee_id), "employee"),
-        _only_row(
-            select(*told_columns(BankAccount)).where(BankAccount.employee_id == employee_id), "bank_account"
-        ),
-        _only_row(
-            select(*told_columns(NextOfKin)).where(NextOfKin.employee_id == employee_id), "next_of_kin"
-        ),
+        _only_row(_stored(BankAccount, BankAccount.employee_id == employee_id), "bank_account"),
+        _only_row(_stored(NextOfKin, NextOfKin.employee_id == employee_id), "next_of_kin"),
         _many(_form_teachers(employee_id), "form_teachers"),
         _many(_subject_teachers(employee_id), "subject_teachers"),
     ).where(Employee.id == employee_id)
@@ -140,7 +140,7 @@ def guardian_data(guardian_id: UUID) -> Query:
     records = [select(Guardian.id).where(of_guardian), *_records_of_account(user_id)]
     return select(
         *_account(user_id, records, _link_entries(guardian_id)),
-        _only_row(select(*told_columns(Guardian)).where(of_guardian), "guardian"),
+        _only_row(_stored(Guardian, of_guardian), "guardian"),
         _many(_children(guardian_id), "children"),
     ).where(of_guardian)
 
@@ -149,41 +149,31 @@ def guardian_data(guardian_id: UUID) -> Query:
 
 
 def _account(user_id: Any, records: list[Any], *entries: Any) -> list[Any]:
-    contacts = (
-        select(*told_columns(Contact))
-        .where(Contact.owner_id == user_id)
-        .order_by(Contact.created_at, Contact.id)
-    )
     roles = (
         select(*told_columns(UserRole), Role.name.label("role"))
         .join(Role, Role.id == UserRole.role_id)
         .where(UserRole.user_id == user_id)
         .order_by(UserRole.created_at, UserRole.role_id)
     )
-    sessions = (
-        select(*told_columns(UserSession))
-        .where(UserSession.user_id == user_id)
-        .order_by(UserSession.created_at, UserSession.id)
-    )
     return [
-        _only_row(select(*told_columns(User)).where(User.id == user_id), "user"),
+        _only_row(_stored(User, User.id == user_id), "user"),
         _many(roles, "roles"),
-        _many(contacts, "contacts"),
-        _many(sessions, "sessions"),
-        *(_many(_of_account(model, user_id), name) for name, model in _SIGNING_IN.items()),
+        _many(_of_account(Contact, Contact.owner_id == user_id), "contacts"),
+        *(_many(_of_account(model, model.user_id == user_id), name) for name, model in _SIGNING_IN.items()),
         _many(_audit(user_id, records, _account_entries(user_id), *entries), "audit"),
     ]
 
 
-_SIGNING_IN = {"identities": UserIdentity, "invitations": Invitation, "photos": UserPhoto}
+_SIGNING_IN: dict[str, Any] = {
+    "sessions": UserSession,
+    "identities": UserIdentity,
+    "invitations": Invitation,
+    "photos": UserPhoto,
+}
 
 
-def _of_account(model: Any, user_id: Any) -> Rows:
-    return (
-        select(*told_columns(model))
-        .where(model.user_id == user_id)
-        .order_by(model.created_at, *model.__table__.primary_key)
-    )
+def _of_account(model: Any, theirs: Any) -> Rows:
+    return _stored(model, theirs).order_by(model.created_at, *model.__table__.primary_key)
 
 
 def _account_entries(user_id: Any) -> Any:
@@ -252,12 +242,7 @@ def _guardians(student_id: UUID) -> Rows:
 
 def _enrollments(student_id: UUID) -> Rows:
     return (
-        select(
-            *told_columns(Enrollment),
-            Batch.name.label("batch"),
-            Classroom.name.label("classroom"),
-            AcademicSession.name.label("session"),
-        )
+        select(*told_columns(Enrollment), _BATCH, _CLASSROOM, _SESSION)
         .join(Batch, Batch.id == Enrollment.batch_id)
         .join(Cohort, Cohort.id == Enrollment.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
@@ -269,12 +254,7 @@ def _enrollments(student_id: UUID) -> Rows:
 
 def _subject_enrollments(student_id: UUID) -> Rows:
     return (
-        select(
-            *told_columns(SubjectEnrollment),
-            Subject.name.label("subject"),
-            Classroom.name.label("classroom"),
-            AcademicSession.name.label("session"),
-        )
+        select(*told_columns(SubjectEnrollment), _SUBJECT, _CLASSROOM, _SESSION)
         .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Cohort, Cohort.id == CohortSubject.cohort_id)
@@ -288,14 +268,7 @@ def _subject_enrollments(student_id: UUID) -> Rows:
 def _of_assessments(model: type[GradebookEntry | Absence], *columns: Any) -> Rows:
     """Write records with their assessment, subject, session and term."""
     return (
-        select(
-            *told_columns(model),
-            Assessment.name.label("assessment"),
-            *columns,
-            Subject.name.label("subject"),
-            AcademicSession.name.label("session"),
-            Term.display_name.label("term"),
-        )
+        select(*told_columns(model), Assessment.name.label("assessment"), *columns, _SUBJECT, _SESSION, _TERM)
         .join(Assessment, Assessment.id == model.assessment_id)
         .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
@@ -339,11 +312,11 @@ def _marks(student_id: UUID) -> Rows:
     return (
         select(
             *told_columns(Mark),
-            Batch.name.label("batch"),
-            Classroom.name.label("classroom"),
-            Subject.name.label("subject"),
-            AcademicSession.name.label("session"),
-            Term.display_name.label("term"),
+            _BATCH,
+            _CLASSROOM,
+            _SUBJECT,
+            _SESSION,
+            _TERM,
             Register.date,
             Register.part,
             Register.period,
@@ -364,11 +337,7 @@ def _marks(student_id: UUID) -> Rows:
 
 def _term_comments(student_id: UUID) -> Rows:
     return (
-        select(
-            *told_columns(TermComment),
-            AcademicSession.name.label("session"),
-            Term.display_name.label("term"),
-        )
+        select(*told_columns(TermComment), _SESSION, _TERM)
         .join(AcademicSession, AcademicSession.id == TermComment.session_id)
         .join(Term, Term.id == TermComment.term_id)
         .where(TermComment.student_id == student_id)
@@ -379,13 +348,7 @@ def _term_comments(student_id: UUID) -> Rows:
 def _report_cards(student_id: UUID) -> Rows:
     """Write all cards, also of earlier versions and withdrawn ones."""
     return (
-        select(
-            *told_columns(ReportCard),
-            AcademicSession.name.label("session"),
-            Term.display_name.label("term"),
-            Publication.version,
-            Publication.state,
-        )
+        select(*told_columns(ReportCard), _SESSION, _TERM, Publication.version, Publication.state)
         .join(Publication, Publication.id == ReportCard.publication_id)
         .join(AcademicSession, AcademicSession.id == Publication.session_id)
         .join(Term, Term.id == Publication.term_id)
@@ -395,17 +358,14 @@ def _report_cards(student_id: UUID) -> Rows:
 
 
 def _issued_transcripts(student_id: UUID) -> Rows:
-    return (
-        select(*told_columns(IssuedTranscript))
-        .where(IssuedTranscript.student_id == student_id)
-        .order_by(IssuedTranscript.issued_at, IssuedTranscript.id)
-    )
+    transcripts = _stored(IssuedTranscript, IssuedTranscript.student_id == student_id)
+    return transcripts.order_by(IssuedTranscript.issued_at, IssuedTranscript.id)
 
 
 def _left_out(student_id: UUID) -> Rows:
     """Write the results leaving the student out."""
     return (
-        select(*told_columns(LeftOut), AcademicSession.name.label("session"), Term.display_name.label("term"))
+        select(*told_columns(LeftOut), _SESSION, _TERM)
         .join(Term, Term.id == LeftOut.term_id)
         .join(AcademicSession, AcademicSession.id == Term.session_id)
         .where(LeftOut.student_id == student_id)
@@ -425,11 +385,7 @@ def _promotion_decisions(student_id: UUID) -> Rows:
         .correlate(PromotionDecision)
     )
     return (
-        select(
-            *told_columns(PromotionDecision),
-            AcademicSession.name.label("session"),
-            _many(amended, "amended"),
-        )
+        select(*told_columns(PromotionDecision), _SESSION, _many(amended, "amended"))
         .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
         .join(AcademicSession, AcademicSession.id == Promotion.session_id)
         .where(PromotionDecision.student_id == student_id)
@@ -446,12 +402,7 @@ def _metrics(student_id: UUID) -> Rows:
         .correlate(Metric)
     )
     return (
-        select(
-            *told_columns(Metric),
-            AcademicSession.name.label("session"),
-            Term.display_name.label("term"),
-            _many(scores, "scores"),
-        )
+        select(*told_columns(Metric), _SESSION, _TERM, _many(scores, "scores"))
         .join(AcademicSession, AcademicSession.id == Metric.session_id)
         .join(Term, Term.id == Metric.term_id)
         .where(Metric.student_id == student_id)
@@ -479,12 +430,7 @@ def _employee(employee_id: UUID) -> Rows:
 
 def _form_teachers(employee_id: UUID) -> Rows:
     return (
-        select(
-            *told_columns(FormTeacher),
-            Batch.name.label("batch"),
-            Classroom.name.label("classroom"),
-            AcademicSession.name.label("session"),
-        )
+        select(*told_columns(FormTeacher), _BATCH, _CLASSROOM, _SESSION)
         .join(Batch, Batch.id == FormTeacher.batch_id)
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
@@ -496,13 +442,7 @@ def _form_teachers(employee_id: UUID) -> Rows:
 
 def _subject_teachers(employee_id: UUID) -> Rows:
     return (
-        select(
-            *told_columns(SubjectTeacher),
-            Subject.name.label("subject"),
-            Batch.name.label("batch"),
-            Classroom.name.label("classroom"),
-            AcademicSession.name.label("session"),
-        )
+        select(*told_columns(SubjectTeacher), _SUBJECT, _BATCH, _CLASSROOM, _SESSION)
         .join(CohortSubject, CohortSubject.id == SubjectTeacher.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .outerjoin(Batch, Batch.id == SubjectTeacher.batch_id)
@@ -515,6 +455,10 @@ def _subject_teachers(employee_id: UUID) -> Rows:
 
 
 # Rows within a row.
+
+
+def _stored(model: Any, condition: Any) -> Rows:
+    return select(*told_columns(model)).where(condition)
 
 
 def _only_row(rows: Rows, name: str) -> Any:
