@@ -58,6 +58,13 @@ class RecordSchema(Schema):
         field_obj.required = field_name not in self.SOMETIMES
 
 
+class NamedSchema(RecordSchema):
+    """A record with a name."""
+
+    id = fields.UUID()
+    name = fields.String()
+
+
 def described(kind: Callable[..., Kind], description: str, *arguments: Any, **options: Any) -> Kind:
     """Make a field of a record with its words in the document."""
     return kind(*arguments, metadata={"description": description}, **options)

@@ -9,16 +9,14 @@ from school_service.features.people.guardians.schemas import GuardianSchema
 from school_service.features.people.models import REACHES
 from school_service.features.people.students.schemas import StudentSchema
 from school_service.features.people.users.schemas import SchoolSchema, UserSchema
-from school_service.web.schemas import RecordSchema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, described
 
 _REACH = "SCHOOL: the whole school's records; OWN: those that the caller is related to."
 
 
-class MyRoleSchema(RecordSchema):
+class MyRoleSchema(NamedSchema):
     """A role of the caller."""
 
-    id = fields.UUID()
-    name = fields.String()
     reach = described(fields.String, _REACH, validate=validate.OneOf(REACHES))
 
 

@@ -10,7 +10,7 @@ from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import REACHES
 from school_service.features.role_reaches.judging import MOST
 from school_service.web.fields import Choice, Id, ListOf, Nested, QueryBoolean, StrictBoolean
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
 
 MAX_ROLES = 100
 _ALL = f"How many there are: the list has {MOST:,} at most."
@@ -50,11 +50,9 @@ class RoleReachOptionsSchema(Schema):
     dry_run = described(QueryBoolean, "Answers what would change, and changes nothing.", load_default=False)
 
 
-class SwitchedRoleSchema(RecordSchema):
+class SwitchedRoleSchema(NamedSchema):
     """A switched role."""
 
-    id = fields.UUID()
-    name = fields.String()
     before = described(fields.String, "The reach that it had.", validate=validate.OneOf(REACHES))
     reach = described(fields.String, "The reach that it has then.", validate=validate.OneOf(REACHES))
 

@@ -20,6 +20,7 @@ from school_service.features.attendance.models import (
     REGISTER_STATES,
 )
 from school_service.features.attendance.school_days.schemas import AttendanceTermSchema
+from school_service.features.people.students.schemas import NamedStudentSchema
 from school_service.web.fields import (
     MAX_IDS,
     Choice,
@@ -45,13 +46,8 @@ _MOMENT_LENGTH = 40  # characters: 2025-10-06T08:05:00.123456+01:00 has 32
 _TIME_OF_DAY = validate.Regexp(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", error="Not a time HH:MM.")
 
 
-class AttendanceStudentSchema(RecordSchema):
+class AttendanceStudentSchema(NamedStudentSchema):
     """A student, as registers name them."""
-
-    id = fields.UUID()
-    admission_number = fields.String()
-    first_name = fields.String()
-    last_name = fields.String()
 
 
 class CorrectionSchema(RecordSchema):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
+from school_service.features.people.students.schemas import NamedStudentSchema
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.year.models import COMMENT_LENGTH, MAX_TIMES_OPENED
 from school_service.web.fields import MAX_IDS, Id, ListOf, Nested, StrictInteger, Text
@@ -12,13 +13,8 @@ from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
 _PRESENT = "On how many of the times that school opened the student came."
 
 
-class CommentedStudentSchema(RecordSchema):
+class CommentedStudentSchema(NamedStudentSchema):
     """A student of the batch."""
-
-    id = fields.UUID()
-    admission_number = fields.String()
-    first_name = fields.String()
-    last_name = fields.String()
 
 
 class TermCommentSchema(RecordSchema):

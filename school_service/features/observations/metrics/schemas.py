@@ -14,7 +14,7 @@ from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Choice, Id, Input, ObjectOf, QueryInteger, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, UploadOptionsSchema, described
 
 MAX_NUMBER = 2**31 - 1
 MAX_TRAITS = 100  # of one record
@@ -120,11 +120,9 @@ class MetricUploadSchema(UploadOptionsSchema):
     metric_type = described(Choice, "Of a sheet without a sheet Details.", METRIC_TYPES, required=False)
 
 
-class MetricDefinitionSchema(RecordSchema):
+class MetricDefinitionSchema(NamedSchema):
     """A trait of students, to be scored."""
 
-    id = fields.UUID()
-    name = fields.String()
     metric_type = fields.String(validate=validate.OneOf(METRIC_TYPES))
     position = described(fields.Integer, "Orders the traits of a type, from 1.")
 

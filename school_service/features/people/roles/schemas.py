@@ -7,7 +7,7 @@ from marshmallow import fields, validate
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import GIVEN_TO, REACHES, SCHOOL
 from school_service.web.fields import Choice, ListOf, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
 
 PART = validate.Regexp(r"^[a-z][a-z0-9-]*$", error="Must be lower-case letters, digits and hyphens.")
 
@@ -36,11 +36,9 @@ class NewPermissionSchema(Schema):
     access = Text(pattern=PART)
 
 
-class RoleSchema(RecordSchema):
+class RoleSchema(NamedSchema):
     """A role with its permissions."""
 
-    id = fields.UUID()
-    name = fields.String()
     avatar_number = fields.Integer(data_key="avatarNumber")
     reach = fields.String(
         validate=validate.OneOf(REACHES),

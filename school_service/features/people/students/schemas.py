@@ -32,6 +32,15 @@ class PrimaryGuardianSchema(RecordSchema):
     email_address = fields.String(allow_none=True)
 
 
+class NamedStudentSchema(RecordSchema):
+    """A student, as other records name them."""
+
+    id = fields.UUID()
+    admission_number = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+
+
 class StudentSchema(RecordSchema):
     """A student."""
 

@@ -10,7 +10,7 @@ from school_service.core.columns import NAME_LENGTH
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.roles.schemas import PermissionSchema
 from school_service.web.fields import Id, Text, sought_text
-from school_service.web.schemas import TOKEN_TYPES, RecordSchema, Schema, described
+from school_service.web.schemas import TOKEN_TYPES, NamedSchema, RecordSchema, Schema, described
 from tenants.names import composed
 from tenants.tenancy import MAX_PASSWORD_LENGTH
 
@@ -23,11 +23,9 @@ class UserRoleSchema(RecordSchema):
     created_at = fields.AwareDateTime(data_key="createdAt")
 
 
-class SchoolSchema(RecordSchema):
+class SchoolSchema(NamedSchema):
     """The school of a user."""
 
-    id = fields.UUID()
-    name = fields.String()
     address = fields.String(allow_none=True)
     phone_number = fields.String(allow_none=True)
     email_address = fields.String(allow_none=True)

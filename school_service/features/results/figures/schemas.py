@@ -15,7 +15,7 @@ from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import ABSENCES, CATEGORIES, COUNTING
 from school_service.web.fields import Id, QueryBoolean, QueryInteger, sought_text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
 
 MOST_VERSIONS = 2**31 - 1
 
@@ -49,11 +49,8 @@ class ResultStudentSchema(RecordSchema):
     gender = fields.String(allow_none=True)
 
 
-class ResultSessionSchema(RecordSchema):
+class ResultSessionSchema(NamedSchema):
     """The session of a result."""
-
-    id = fields.UUID()
-    name = fields.String()
 
 
 class ResultTermSchema(RecordSchema):

@@ -8,7 +8,7 @@ from typing import Any
 import marshmallow as ma
 from marshmallow import fields, validate
 
-from school_service.features.people.students.schemas import dated
+from school_service.features.people.students.schemas import NamedStudentSchema, dated
 from school_service.features.results.figures.schemas import ResultSessionSchema
 from school_service.features.results.models import (
     BY_RULE,
@@ -121,13 +121,8 @@ class PromotionSummarySchema(RecordSchema):
     counts = fields.Nested(PromotionCountsSchema)
 
 
-class PromotedStudentSchema(RecordSchema):
+class PromotedStudentSchema(NamedStudentSchema):
     """A student of a decision."""
-
-    id = fields.UUID()
-    admission_number = fields.String()
-    first_name = fields.String()
-    last_name = fields.String()
 
 
 class PromotionReasonSchema(RecordSchema):

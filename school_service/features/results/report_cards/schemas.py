@@ -26,7 +26,7 @@ from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import COUNTING
 from school_service.web.fields import Choice, Id, ListOf, QueryBoolean
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
 
 
 class _DraftSchema(Schema):
@@ -63,11 +63,8 @@ class ReportCardsFilterSchema(_DraftSchema):
     format = described(Choice, "`pdf`: one file for all. `zip`: one for each.", FORMATS, load_default=PDF)
 
 
-class BatchOfCardSchema(RecordSchema):
+class BatchOfCardSchema(NamedSchema):
     """The arm of a card, with the name that it had."""
-
-    id = fields.UUID()
-    name = fields.String()
 
 
 class StudentCardSchema(RecordSchema):

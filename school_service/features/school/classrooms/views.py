@@ -15,14 +15,12 @@ from school_service.features.school.classrooms import service
 from school_service.features.school.models import Classroom
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, Schema, described
 
 
-class ClassroomSchema(RecordSchema):
+class ClassroomSchema(NamedSchema):
     """A classroom of a school."""
 
-    id = fields.UUID()
-    name = fields.String()
     school = fields.UUID()
 
 

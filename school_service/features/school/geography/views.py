@@ -10,30 +10,24 @@ from marshmallow import fields
 from school_service.features.school.geography import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Id
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, Schema, described
 
 
-class NationalitySchema(RecordSchema):
+class NationalitySchema(NamedSchema):
     """A country, as a nationality."""
 
-    id = fields.UUID()
-    name = fields.String()
     code = described(fields.String, "ISO 3166-1 alpha-2.")
 
 
-class StateSchema(RecordSchema):
+class StateSchema(NamedSchema):
     """A state of Nigeria."""
 
-    id = fields.UUID()
-    name = fields.String()
     code = described(fields.String, "ISO 3166-2, without the country.")
 
 
-class LgaSchema(RecordSchema):
+class LgaSchema(NamedSchema):
     """A local government area of a state."""
 
-    id = fields.UUID()
-    name = fields.String()
     state = fields.UUID()
 
 

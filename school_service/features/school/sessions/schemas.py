@@ -11,7 +11,7 @@ from marshmallow import ValidationError, fields, validate
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.school.models import TERMS
 from school_service.web.fields import Choice, Id, IsoDate, StrictBoolean, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
 
 
 class TermOfInterface(Text):
@@ -44,11 +44,9 @@ def id_and_name(term: str | None) -> tuple[UUID | None, str | None]:
     return None, term
 
 
-class SessionSchema(RecordSchema):
+class SessionSchema(NamedSchema):
     """An academic session."""
 
-    id = fields.UUID()
-    name = fields.String()
     start_date = fields.Date()
     end_date = fields.Date()
     current = described(fields.Boolean, "True for at most one session.")

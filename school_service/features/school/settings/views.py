@@ -16,7 +16,7 @@ from school_service.features.school.models import Department, EmployeeCategory, 
 from school_service.features.school.settings import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import StrictBoolean, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
 
 _MUST_CHANGE = (
     "Whether users whose account or password somebody else made must set another password before all else."
@@ -40,26 +40,18 @@ class SchoolSettingsChangesSchema(Schema):
     time_zone = described(Text, _TIME_ZONE)
 
 
-class DepartmentSchema(RecordSchema):
+class DepartmentSchema(NamedSchema):
     """A part of the school with its employees."""
 
-    id = fields.UUID()
-    name = fields.String()
     created_at = fields.AwareDateTime(data_key="createdAt")
 
 
-class EmployeeCategorySchema(RecordSchema):
+class EmployeeCategorySchema(NamedSchema):
     """A kind of employee."""
 
-    id = fields.UUID()
-    name = fields.String()
 
-
-class PositionSchema(RecordSchema):
+class PositionSchema(NamedSchema):
     """A post of employees."""
-
-    id = fields.UUID()
-    name = fields.String()
 
 
 class NewNamedSettingSchema(Schema):

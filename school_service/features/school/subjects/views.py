@@ -15,17 +15,15 @@ from school_service.features.school.models import Subject
 from school_service.features.school.subjects import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, Schema, described
 
 MOST = 9_999
 _POSITION = "The place in lists and on papers, the lowest first, then by name; who has null stands last."
 
 
-class SubjectSchema(RecordSchema):
+class SubjectSchema(NamedSchema):
     """A subject of a school."""
 
-    id = fields.UUID()
-    name = fields.String()
     code = fields.String()
     position = described(fields.Integer, _POSITION, allow_none=True)
     school = fields.UUID()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
+from school_service.features.people.students.schemas import NamedStudentSchema
 from school_service.features.scores.models import ABSENCES
 from school_service.web.fields import MAX_IDS, Choice, Id, ListOf, Nested, free_text
 from school_service.web.schemas import RecordSchema, Schema, described
@@ -11,13 +12,8 @@ from school_service.web.schemas import RecordSchema, Schema, described
 _STATUS = "ABSENT, without leave, counts 0; EXCUSED counts nowhere."
 
 
-class AbsentStudentSchema(RecordSchema):
+class AbsentStudentSchema(NamedStudentSchema):
     """A student with an absence."""
-
-    id = fields.UUID()
-    admission_number = fields.String()
-    first_name = fields.String()
-    last_name = fields.String()
 
 
 class AbsenceSchema(RecordSchema):

@@ -11,6 +11,7 @@ from school_service.features.scores.models import ABSENCES, CATEGORIES
 from school_service.features.scores.scoresheets.schemas import NewClassScoreSchema, ScoresheetStudentSchema
 from school_service.web.fields import Id, QueryBoolean
 from school_service.web.schemas import (
+    NamedSchema,
     RecordSchema,
     Schema,
     UploadedRowsSchema,
@@ -19,11 +20,9 @@ from school_service.web.schemas import (
 )
 
 
-class MarkedAssessmentSchema(RecordSchema):
+class MarkedAssessmentSchema(NamedSchema):
     """An assessment of a subject in a term."""
 
-    id = fields.UUID()
-    name = fields.String()
     abbreviation = fields.String()
     category = fields.String(validate=validate.OneOf(CATEGORIES))
     total_points = described(fields.Decimal, "The highest score.")
