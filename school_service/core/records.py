@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import urandom
 from typing import Any, TypeVar
 from uuid import UUID
@@ -129,6 +129,25 @@ def get_referenced(model: type[Record], record_id: UUID, field: str, *, for_upda
     if record is None:
         raise unknown_reference(model, field)
     return record
+
+
+def check_of_filters(**records: type[Any] | Callable[[Any, str], object]) -> Callable[..., None]:
+    """Make the check of a list's filters that name records: in this order, those that are given.
+
+    A record is given by its model, or by a function of the filter's value and name. The check raises Invalid, naming
+    the filter.
+    """
+
+    def check(**filters: Any) -> None:
+        for name, record in records.items():
+            if filters.get(name) is None:
+                continue
+            if isinstance(record, type):
+                get_referenced(record, filters[name], name)
+            else:
+                record(filters[name], name)
+
+    return check
 
 
 def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Record]:

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NothingPublished
 from school_service.core.narrowing import everybodys
-from school_service.core.records import get, get_referenced, unknown_reference
+from school_service.core.records import check_of_filters, get, get_referenced, unknown_reference
 from school_service.features.attendance.registers.reads import cohort_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student
@@ -20,11 +20,7 @@ from school_service.features.school.cohorts.class_sheets import find_batch, find
 from school_service.features.school.models import TERMS, AcademicSession, Batch, Cohort, Enrollment, Term
 from school_service.features.school.sessions.service import is_term_id
 
-
-def check_day(*, cohort: UUID | None = None, **_day: Any) -> None:
-    """Tell whether the given cohort is there. Raises Invalid."""
-    if cohort is not None:
-        get_referenced(Cohort, cohort, "cohort")
+check_day = check_of_filters(cohort=Cohort)
 
 
 def check_absences(*, day: date | None = None) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.deletion import Deletion
 from school_service.core.read_models import BoundQuery, Query, fetch_row
-from school_service.core.records import get, get_referenced, one_of, unknown_reference
+from school_service.core.records import check_of_filters, get, one_of, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
 from school_service.features.audit.service import audit_change
 from school_service.features.classes.cohort_subjects import reads
@@ -39,16 +39,7 @@ DELETION = Deletion(
 )
 
 
-def check_cohort_subject_filter(
-    *, batch: UUID | None = None, base: UUID | None = None, session: str | None = None, **_others: Any
-) -> None:
-    """Check that the records named by a filter of cohort subjects exist. Raises Invalid."""
-    if batch is not None:
-        get_referenced(Batch, batch, "batch")
-    if base is not None:
-        get_referenced(Subject, base, "base")
-    if session is not None:
-        find_session(session, "session")
+check_cohort_subject_filter = check_of_filters(batch=Batch, base=Subject, session=find_session)
 
 
 def check_cohort_subject(*, id: UUID) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.errors import Invalid, Unknown
 from school_service.core.read_models import BoundQuery, fetch_row, fetch_rows
-from school_service.core.records import get, get_referenced, remove, unnest_rows
+from school_service.core.records import check_of_filters, get, remove, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.classes.models import CohortSubject, SubjectTeacher
@@ -39,22 +39,9 @@ _COLUMNS = (
 _KEY = ("cohort_subject", "employee", "batch")
 
 
-def check_subject_teacher_filter(
-    *,
-    cohort_subject: UUID | None = None,
-    batch: UUID | None = None,
-    employee: UUID | None = None,
-    session: str | None = None,
-) -> None:
-    """Check that the records named by a filter of assignments exist. Raises Invalid."""
-    if cohort_subject is not None:
-        get_referenced(CohortSubject, cohort_subject, "cohort_subject")
-    if batch is not None:
-        get_referenced(Batch, batch, "batch")
-    if employee is not None:
-        get_referenced(Employee, employee, "employee")
-    if session is not None:
-        find_session(session, "session")
+check_subject_teacher_filter = check_of_filters(
+    cohort_subject=CohortSubject, batch=Batch, employee=Employee, session=find_session
+)
 
 
 def put_subject_teachers(*, assignments: Sequence[Mapping[str, Any]]) -> BoundQuery:

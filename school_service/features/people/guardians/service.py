@@ -16,7 +16,7 @@ from sqlalchemy import delete, update
 from school_service.core.database import db
 from school_service.core.errors import Forbidden, InUse, Invalid, Locked, NotFound, Unknown
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import get, get_referenced, not_found
+from school_service.core.records import check_of_filters, get, not_found
 from school_service.core.statements import Executable, execute, in_one_round_trip, row_lock, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.people.gains.service import NOTHING, gain_of_accounts
@@ -52,10 +52,7 @@ _FOUND_BY = frozenset({"full_name", "phone_number", "email_address"})
 _lock_student, _lock_guardian = row_lock(Student), row_lock(Guardian)
 
 
-def check_guardian_filter(*, student: UUID | None = None, **_others: str | None) -> None:
-    """Check the existence of the student in a filter of guardians. Raises Invalid."""
-    if student is not None:
-        get_referenced(Student, student, "student")
+check_guardian_filter = check_of_filters(student=Student)
 
 
 def check_student(*, id: UUID, **_others: Any) -> None:

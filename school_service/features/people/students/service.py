@@ -18,7 +18,7 @@ from school_service.core.database import db
 from school_service.core.deletion import Deletion, deleting
 from school_service.core.errors import Invalid, Locked
 from school_service.core.read_models import fetch_document
-from school_service.core.records import get, get_referenced
+from school_service.core.records import check_of_filters, get
 from school_service.core.statements import Executable, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.people.access import require_to_change
@@ -218,14 +218,7 @@ def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
     return student_id
 
 
-def check_student_filter(
-    *, batch: UUID | None = None, cohort: UUID | None = None, **_others: str | None
-) -> None:
-    """Check the existence of the batch and the cohort in a filter of students. Raises Invalid."""
-    if batch is not None:
-        get_referenced(Batch, batch, "batch")
-    if cohort is not None:
-        get_referenced(Cohort, cohort, "cohort")
+check_student_filter = check_of_filters(batch=Batch, cohort=Cohort)
 
 
 DELETION = Deletion(

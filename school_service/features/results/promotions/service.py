@@ -26,7 +26,7 @@ from school_service.core.database import request_context
 from school_service.core.errors import SAID_BACK, Conflict, InUse, Invalid, Stale, Unknown, joined
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, Made, array_of, fetch_document
-from school_service.core.records import json_rows, not_found, one_of
+from school_service.core.records import check_of_filters, json_rows, not_found, one_of
 from school_service.core.statements import Executable, NewRows, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import acting, audit_change
 from school_service.features.classes.enrollments.service import (
@@ -127,10 +127,7 @@ class _Batch(NamedTuple):
     cohort_id: UUID
 
 
-def check_promotion_filter(*, session: str | None = None) -> None:
-    """Tell whether the session of a filter of promotions exists. Raises Invalid."""
-    if session is not None:
-        find_session(session, "session")
+check_promotion_filter = check_of_filters(session=find_session)
 
 
 def rehearse(*, plan: Plan, principal: Principal) -> dict[str, Any]:

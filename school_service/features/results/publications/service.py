@@ -21,8 +21,8 @@ from school_service.core.exact_json import write_json, written_moment
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Made, RenderedRow, fetch_document, fetch_rows
 from school_service.core.records import (
+    check_of_filters,
     get,
-    get_referenced,
     new_ids,
     not_found,
     one_of,
@@ -69,22 +69,9 @@ ENTITY = "publication"
 _share_bands = table_lock(GradeConfiguration, shared=True)
 
 
-def check_publication_filter(
-    *,
-    batch: UUID | None = None,
-    cohort: UUID | None = None,
-    term: str | None = None,
-    session: str | None = None,
-) -> None:
-    """Tell whether the objects of a filter of publications exist. Raises Invalid."""
-    if batch is not None:
-        get_referenced(Batch, batch, "batch")
-    if cohort is not None:
-        get_referenced(Cohort, cohort, "cohort")
-    if term is not None:
-        check_term(term)
-    if session is not None:
-        find_session(session, "session")
+check_publication_filter = check_of_filters(
+    batch=Batch, cohort=Cohort, term=lambda term, _name: check_term(term), session=find_session
+)
 
 
 def check_publication(*, id: UUID) -> None:

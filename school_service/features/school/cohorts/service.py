@@ -13,7 +13,14 @@ from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid, Unknown
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import fetch_row
-from school_service.core.records import change, get, get_referenced, not_found, unknown_reference
+from school_service.core.records import (
+    change,
+    check_of_filters,
+    get,
+    get_referenced,
+    not_found,
+    unknown_reference,
+)
 from school_service.core.statements import NewRow, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes, audit_member_changes
 from school_service.features.school.cohorts import reads
@@ -30,10 +37,7 @@ DELETION = Deletion(
 BATCH_DELETION = Deletion(Batch, {"cohort": Batch.cohort_id, "name": Batch.name, "number": Batch.number})
 
 
-def check_session(*, session: UUID | None = None) -> None:
-    """Tell whether there is the session of a list of cohorts. Raises Invalid."""
-    if session is not None:
-        get_referenced(AcademicSession, session, "session")
+check_session = check_of_filters(session=AcademicSession)
 
 
 def create_cohort(*, classroom: UUID, session_id: str, batches: Sequence[str] = (FIRST_BATCH,)) -> NewRow:

@@ -13,7 +13,14 @@ from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import change, get, get_referenced, lock_table, unknown_reference
+from school_service.core.records import (
+    change,
+    check_of_filters,
+    get,
+    get_referenced,
+    lock_table,
+    unknown_reference,
+)
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change, audit_member_changes
 from school_service.features.reach import scopes
@@ -131,10 +138,7 @@ def delete_session(*, session_id: UUID) -> UUID:
     return record.delete()
 
 
-def check_term_filter(*, session_id: UUID | None = None) -> None:
-    """Tell whether there is the session named by a filter of terms. Raises Invalid."""
-    if session_id is not None:
-        get_referenced(AcademicSession, session_id, "session_id")
+check_term_filter = check_of_filters(session_id=AcademicSession)
 
 
 def check_term(term: str, session_id: UUID | None = None) -> None:

@@ -38,8 +38,8 @@ from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, RenderedRow, fetch_row
 from school_service.core.records import (
     array_text,
+    check_of_filters,
     get,
-    get_referenced,
     new_ids,
     not_found,
     one_of,
@@ -91,22 +91,17 @@ class Score(NamedTuple):
     absent: str | None = None
 
 
-def check_gradebook_filter(
-    *,
-    batch: UUID | None = None,
-    student: UUID | None = None,
-    assessment: UUID | None = None,
-    term: str | None = None,
-) -> None:
-    """Tell whether the filters' records are there; `term` is the id or the name of a term. Raises Invalid."""
-    if batch is not None:
-        get_referenced(Batch, batch, "batch")
-    if student is not None:
-        get_referenced(Student, student, "student")
-    if assessment is not None and find_assessment(assessment) is None:
-        raise Invalid.field("assessment", Unknown("no such assessment"))
-    if term is not None:
-        check_term(term)
+def _check_assessment(assessment_id: UUID, field: str) -> None:
+    if find_assessment(assessment_id) is None:
+        raise Invalid.field(field, Unknown("no such assessment"))
+
+
+check_gradebook_filter = check_of_filters(
+    batch=Batch,
+    student=Student,
+    assessment=_check_assessment,
+    term=lambda term, _name: check_term(term),
+)
 
 
 def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> RenderedRow:
