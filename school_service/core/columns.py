@@ -39,8 +39,8 @@ POINTS = Numeric(7, 2)
 
 
 def primary_key(info: dict[str, Any] | None = None) -> Mapped[UUID]:
-    """Make the uuid primary key of a table; the id is made in Python."""
-    return mapped_column(Uuid, primary_key=True, default=uuid4, info=info)
+    """Make the uuid primary key of a table, its first column; the id is made in Python."""
+    return mapped_column(Uuid, primary_key=True, default=uuid4, info=info, sort_order=-1)
 
 
 def created_at(info: dict[str, Any] | None = None) -> Mapped[datetime]:

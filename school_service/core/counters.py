@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import CTE, Integer, String, update
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, primary_key
-from school_service.core.database import db
+from school_service.core.columns import NAME_LENGTH
+from school_service.core.database import Record
 from school_service.core.read_models import fetch_row
 from school_service.core.statements import statement
 
@@ -22,12 +21,11 @@ TRAITS = {"AFFECTIVE": "affective traits", "PSYCHOMOTOR": "psychomotor traits"}
 COUNTERS = (BATCHES, CHANGES, GRADUATES, STUDENTS, *TRAITS.values())
 
 
-class Counter(db.Model):
+class Counter(Record):
     """The last number given. A sequence would leave gaps, and could not travel with a backup."""
 
     __tablename__ = "counters"
 
-    id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     value: Mapped[int] = mapped_column(Integer)
 

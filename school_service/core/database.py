@@ -13,8 +13,9 @@ from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy import session as flask_session
 from sqlalchemy import Connection, MetaData, event
 from sqlalchemy.engine import Engine
-from sqlalchemy.orm import DeclarativeBase, ORMExecuteState
+from sqlalchemy.orm import DeclarativeBase, Mapped, ORMExecuteState
 
+from school_service.core.columns import primary_key
 from school_service.core.reach import CallersRelations, Reach, refuse_unjudged
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.registry import RegistryConnections
@@ -167,6 +168,14 @@ def table_names(tables: Collection[str], school_id: UUID | None = None) -> Mappi
 
 
 db = SQLAlchemy(model_class=Model, session_options={"expire_on_commit": False, "class_": RoutedSession})
+
+
+class Record(db.Model):
+    """Base of the records with a uuid of their own."""
+
+    __abstract__ = True
+
+    id: Mapped[UUID] = primary_key()
 
 
 def current_session() -> RoutedSession:

@@ -10,13 +10,13 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from sqlalchemy import Index, Integer, String, Text, UniqueConstraint, update
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import created_at, primary_key
-from school_service.core.database import current_session, db, request_context
+from school_service.core.columns import created_at
+from school_service.core.database import Record, current_session, db, request_context
 from school_service.core.error_types import ErrorType
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.statements import stored_in
@@ -49,7 +49,7 @@ class AnswerErased(Conflict):
     type = ErrorType.IDEMPOTENCY_KEY
 
 
-class StoredAnswer(db.Model):
+class StoredAnswer(Record):
     """The answer of a request with an Idempotency-Key.
 
     `key` and `actor`, the user or client sending it, find it; `operation` is its method and address, `fingerprint` a
@@ -62,7 +62,6 @@ class StoredAnswer(db.Model):
         Index(None, "created_at"),
     )
 
-    id: Mapped[UUID] = primary_key()
     key: Mapped[str] = mapped_column(String(KEY_LENGTH))
     actor: Mapped[str] = mapped_column(Text)
     operation: Mapped[str] = mapped_column(Text)

@@ -24,8 +24,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import Enumeration, primary_key
-from school_service.core.database import db
+from school_service.core.columns import Enumeration
+from school_service.core.database import Record, db
 from school_service.core.deletion import goes_with
 from school_service.core.facts import BY_SERVICE, EMPTIED, STAYS, differing, stored
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
@@ -78,7 +78,7 @@ DEFAULT_CODES = (
 _IS_KIND = "IN ('PRESENT', 'LATE', 'ABSENT', 'EXCUSED')"
 
 
-class AttendanceSettings(db.Model):
+class AttendanceSettings(Record):
     """How a school keeps registers; without the row, as `DEFAULTS` say.
 
     `weekdays` are the days of school in a week, 1 being Monday. A register older than `lock_after` days is changed by
@@ -101,7 +101,6 @@ class AttendanceSettings(db.Model):
         CheckConstraint("families_read IN ('MARKS', 'SUMS', 'NOTHING')", name="families_read"),
     )
 
-    id: Mapped[UUID] = primary_key()
     singleton: Mapped[bool] = mapped_column(Boolean, default=True)
     parts: Mapped[str] = mapped_column(String(20))
     weekdays: Mapped[list[int]] = mapped_column(ARRAY(SmallInteger))
@@ -111,7 +110,7 @@ class AttendanceSettings(db.Model):
     families_read: Mapped[str] = mapped_column(String(20))
 
 
-class AttendanceCode(db.Model):
+class AttendanceCode(Record):
     """The meaning of a mark, such as P for present; `position` orders them, from 1.
 
     Without rows, as `DEFAULT_CODES` say.
@@ -124,14 +123,13 @@ class AttendanceCode(db.Model):
         CheckConstraint(f"kind {_IS_KIND}", name="kind"),
     )
 
-    id: Mapped[UUID] = primary_key()
     position: Mapped[int] = mapped_column(SmallInteger)
     code: Mapped[str] = mapped_column(String(CODE_LENGTH))
     name: Mapped[str] = mapped_column(String(CODE_NAME_LENGTH))
     kind: Mapped[str] = mapped_column(String(20))
 
 
-class SchoolDay(db.Model):
+class SchoolDay(Record):
     """An exceptional day, or half of one: closed, such as a holiday, or open, such as a Saturday.
 
     `part` is DAY for the whole of it. A half follows its own row, else the row of the day.
@@ -144,14 +142,13 @@ class SchoolDay(db.Model):
         CheckConstraint("status IN ('OPEN', 'CLOSED')", name="status"),
     )
 
-    id: Mapped[UUID] = primary_key()
     date: Mapped[date] = mapped_column(Date)
     part: Mapped[str] = mapped_column(String(20))
     status: Mapped[str] = mapped_column(String(20))
     name: Mapped[str | None] = mapped_column(String(DAY_NAME_LENGTH))
 
 
-class Register(db.Model):
+class Register(Record):
     """A class at one time: a batch on a day, or a batch in a lesson of a cohort subject.
 
     Cohort and session are the batch's own. Foreign keys on them keep the term within its session, and the cohort in its
@@ -184,7 +181,6 @@ class Register(db.Model):
         Index(None, "date"),
     )
 
-    id: Mapped[UUID] = primary_key()
     batch_id: Mapped[UUID]
     cohort_id: Mapped[UUID]
     session_id: Mapped[UUID]

@@ -10,8 +10,8 @@ from sqlalchemy import Boolean, CheckConstraint, Index, Integer, String, UniqueC
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, Enumeration, created_at, primary_key
-from school_service.core.database import db
+from school_service.core.columns import NAME_LENGTH, Enumeration, created_at
+from school_service.core.database import Record
 from school_service.core.facts import STAYS, differing, stored
 
 CREATE, UPDATE, DELETE = ACTIONS = Enumeration("AuditAction", "create", "update", "delete")
@@ -21,7 +21,7 @@ ENTITY_LENGTH = 40
 ADDRESS_LENGTH = 64
 
 
-class AuditEntry(db.Model):
+class AuditEntry(Record):
     """A change: its author, moment, address and request; its record; the values before and after.
 
     Sign-ins and exports are entries too. The serving role may add entries, and can change none.
@@ -48,7 +48,6 @@ class AuditEntry(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     at: Mapped[datetime] = created_at()
     actor: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
     actor_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))
@@ -62,7 +61,7 @@ class AuditEntry(db.Model):
     change_set: Mapped[UUID | None] = mapped_column(index=True, info=differing(told=False))
 
 
-class ChangeSet(db.Model):
+class ChangeSet(Record):
     """The changes of one transaction: the entries of the audit log with its id. It may have none.
 
     Writers store it without a number; readers number those committed (`features.audit.numbering`). The serving role
@@ -76,7 +75,6 @@ class ChangeSet(db.Model):
         Index(None, "number", postgresql_where=text("resync")),
     )
 
-    id: Mapped[UUID] = primary_key()
     number: Mapped[int | None] = mapped_column(Integer)
     at: Mapped[datetime] = created_at()
     resync: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))

@@ -20,13 +20,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import Enumeration, created_at, primary_key
-from school_service.core.database import db
+from school_service.core.columns import Enumeration, created_at
+from school_service.core.database import Record, db
 from school_service.core.deletion import goes_with
 from school_service.core.facts import BY_SERVICE, STAYS, stored
 
 
-class CohortSubject(db.Model):
+class CohortSubject(Record):
     """A subject taught to a cohort: to all its students, or as an elective to those choosing it."""
 
     __tablename__ = "cohort_subjects"
@@ -35,7 +35,6 @@ class CohortSubject(db.Model):
         UniqueConstraint("id", "cohort_id"),
     )
 
-    id: Mapped[UUID] = primary_key()
     cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id"))
     subject_id: Mapped[UUID] = mapped_column(ForeignKey("subjects.id"), index=True)
     elective: Mapped[bool] = mapped_column(Boolean)
@@ -71,7 +70,7 @@ UNCOPIED = Enumeration("UncopiedTeacherCode", "NO_COHORT", "NO_SUBJECT", "NO_ARM
 """Reasons against copying an assignment into another session: a record lacking there, or the employee deleted."""
 
 
-class SubjectTeacher(db.Model):
+class SubjectTeacher(Record):
     """The assignment of an employee to teach a cohort subject, to one batch or, with null, to all of its cohort's.
 
     Both dates are inclusive, and may be null: then there is no bound.
@@ -96,7 +95,6 @@ class SubjectTeacher(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     cohort_subject_id: Mapped[UUID]
     cohort_id: Mapped[UUID]
     batch_id: Mapped[UUID | None]

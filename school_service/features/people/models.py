@@ -41,7 +41,7 @@ from school_service.core.columns import (
     created_at,
     primary_key,
 )
-from school_service.core.database import Actor, db, request_context
+from school_service.core.database import Actor, Record, db, request_context
 from school_service.core.deletion import goes_with
 from school_service.core.facts import BY_SERVICE, EMPTIED, STAYS, Heading, differing, fact, stored
 from school_service.core.genders import GENDERS
@@ -59,13 +59,12 @@ ADMINISTRATOR = "Administrator"
 EVERYBODY = "everybody with an account"
 
 
-class StoredPermission(db.Model):
+class StoredPermission(Record):
     """An access to a section: each of the service's permissions, and the ones added by the school."""
 
     __tablename__ = "permissions"
     __table_args__ = (UniqueConstraint("section", "access"),)
 
-    id: Mapped[UUID] = primary_key()
     section: Mapped[str] = mapped_column(String(NAME_LENGTH))
     access: Mapped[str] = mapped_column(String(NAME_LENGTH))
 
@@ -77,7 +76,7 @@ SCHOOL, OWN = REACHES = Enumeration("RoleReach", SCHOOL_REACH, OWN_REACH)
 STUDENTS, GUARDIANS = GIVEN_TO = Enumeration("RoleGivenTo", "STUDENTS", "GUARDIANS")
 
 
-class Role(db.Model):
+class Role(Record):
     """A named bundle of permissions, given to users.
 
     Its `reach` is the whole school's records, or only the records reached by the relations of the user. Each account of
@@ -92,7 +91,6 @@ class Role(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     avatar_number: Mapped[int] = mapped_column(Integer)
     reach: Mapped[str] = mapped_column(String(20), default=SCHOOL, server_default=SCHOOL)
@@ -655,7 +653,7 @@ IS_THERE = and_(NOT_DELETED, User.deleted_at.is_(None))
 """Whether an employee may teach: neither they nor their account is deleted."""
 
 
-class BankAccount(db.Model):
+class BankAccount(Record):
     """The account for an employee's pay.
 
     `employee_ref` and `employee_no` are stored as the client's own system gave them, and link nothing.
@@ -664,7 +662,6 @@ class BankAccount(db.Model):
     __tablename__ = "bank_accounts"
     __table_args__ = stored("employees", "bank account", "pay", "read:employees", BY_SERVICE, "M")
 
-    id: Mapped[UUID] = primary_key()
     employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), unique=True)
     bank_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
     account_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
@@ -729,7 +726,7 @@ SUBJECT_LENGTH = 255
 HASH_LENGTH = 64  # hex digits of SHA-256
 
 
-class UserSession(db.Model):
+class UserSession(Record):
     """One sign-in of a user by a client, with its refresh token.
 
     It is born with its code and, until the code is exchanged, ends with it. `session_number` and
@@ -758,7 +755,6 @@ class UserSession(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     handle: Mapped[UUID] = mapped_column(unique=True, info=differing(told=False))
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     client_id: Mapped[str] = mapped_column(String(CLIENT_ID_LENGTH))
@@ -789,7 +785,7 @@ BY_ADMINISTRATOR, BY_INVITATION, BY_EMAIL, BY_PASSWORD = WAYS = Enumeration(
 """The ways of linking an identity to an account."""
 
 
-class UserIdentity(db.Model):
+class UserIdentity(Record):
     """The link of an account to an identity of an outside provider, its `iss` and `sub`."""
 
     __tablename__ = "user_identities"
@@ -813,7 +809,6 @@ class UserIdentity(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     issuer: Mapped[str] = mapped_column(String(ISSUER_LENGTH))
     subject: Mapped[str] = mapped_column(String(SUBJECT_LENGTH))
@@ -823,7 +818,7 @@ class UserIdentity(db.Model):
     created_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))
 
 
-class Invitation(db.Model):
+class Invitation(Record):
     """The open invitation of an account: by its code the bearer sets the password or links an identity."""
 
     __tablename__ = "invitations"
@@ -836,7 +831,6 @@ class Invitation(db.Model):
         "M",
     )
 
-    id: Mapped[UUID] = primary_key()
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), unique=True)
     code_hash: Mapped[str] = mapped_column(String(HASH_LENGTH), unique=True, info=differing(told=False))
     email: Mapped[str | None] = mapped_column(String(EMAIL_LENGTH), index=True)

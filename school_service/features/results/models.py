@@ -28,8 +28,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, TEXT_LENGTH, Enumeration, created_at, primary_key
-from school_service.core.database import db
+from school_service.core.columns import NAME_LENGTH, TEXT_LENGTH, Enumeration, created_at
+from school_service.core.database import Record, db
 from school_service.core.deletion import goes_with
 from school_service.core.facts import BY_SERVICE, EMPTIED, STAYS, differing, stored
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
@@ -65,7 +65,7 @@ def _picture() -> ForeignKey:
     return ForeignKey("pictures.id", info={"message": message})
 
 
-class Publication(db.Model):
+class Publication(Record):
     """A version of a batch's results in a term, as it was released, and the rules applied in it.
 
     Cohort and session are the batch's own. The pictures of the letterhead of its cards are named here, and stay for as
@@ -102,7 +102,6 @@ class Publication(db.Model):
         Index(None, "session_id", "published_at", "id"),
     )
 
-    id: Mapped[UUID] = primary_key()
     batch_id: Mapped[UUID]
     cohort_id: Mapped[UUID]
     session_id: Mapped[UUID]
@@ -139,7 +138,7 @@ LAYOUT = 3
 """The version of the layout of report cards printed from now on; a card without one has the first."""
 
 
-class ReportCard(db.Model):
+class ReportCard(Record):
     """The results of a student in a publication, whole: published answers and paper are made of `card` alone.
 
     `code` is known to the paper alone. `photo` is the student's at the publication, where cards show it. `average`
@@ -165,7 +164,6 @@ class ReportCard(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     publication_id: Mapped[UUID] = mapped_column(ForeignKey("publications.id"))
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), index=True)
     term_id: Mapped[UUID]
@@ -211,7 +209,7 @@ class LeftOut(db.Model):
     term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id"), primary_key=True)
 
 
-class IssuedTranscript(db.Model):
+class IssuedTranscript(Record):
     """A transcript as it was printed: `transcript` is its whole content, and `card_ids` name its report cards.
 
     `code` is known to the paper alone. The same transcript printed again on the same day is the same paper: `digest` is
@@ -232,7 +230,6 @@ class IssuedTranscript(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"))
     code: Mapped[UUID] = mapped_column(info=differing(told=False))
     digest: Mapped[str] = mapped_column(String(64))
@@ -246,7 +243,7 @@ POOREST, BEST = 1, 5
 _KNOWN_TYPE = "metric_type IN ('PSYCHOMOTOR', 'AFFECTIVE')"
 
 
-class MetricDefinition(db.Model):
+class MetricDefinition(Record):
     """A trait of students, such as punctuality, to be scored; `position` orders those of its type, from 1."""
 
     __tablename__ = "metric_definitions"
@@ -256,13 +253,12 @@ class MetricDefinition(db.Model):
         CheckConstraint(_KNOWN_TYPE, name="metric_type"),
     )
 
-    id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH))
     metric_type: Mapped[str] = mapped_column(String(20))
     position: Mapped[int] = mapped_column(Integer)
 
 
-class Metric(db.Model):
+class Metric(Record):
     """The scores of a student's traits in a term, of one type, and the batch of the last sheet with them.
 
     Cohort and session are the batch's own. They are here so that the term is always one of the session, and the cohort
@@ -283,7 +279,6 @@ class Metric(db.Model):
         stored("students", "behaviour and skills, 1 to 5", "results", "read:metrics", STAYS, "FSG"),
     )
 
-    id: Mapped[UUID] = primary_key()
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"))
     batch_id: Mapped[UUID]
     cohort_id: Mapped[UUID]
@@ -323,7 +318,7 @@ MAX_CARDS = 200
 """Of one file."""
 
 
-class Graduate(db.Model):
+class Graduate(Record):
     """A graduate, with their last class; `number` counts the school's graduates without gaps."""
 
     __tablename__ = "graduates"
@@ -331,7 +326,6 @@ class Graduate(db.Model):
         "students", "graduation and last class", "certificates", "read:graduates", STAYS, "FSG"
     )
 
-    id: Mapped[UUID] = primary_key()
     number: Mapped[int] = mapped_column(Integer, unique=True)
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), unique=True)
     # A classroom's name, a space and a session's name; empty where the student was never enrolled.
@@ -351,7 +345,7 @@ MAX_FAILED, MAX_REQUIRED = 40, 40
 FINGERPRINT_LENGTH = 64
 
 
-class PromotionRule(db.Model):
+class PromotionRule(Record):
     """The conditions for promotion in a level of classrooms; without a level, in all levels without their own rule."""
 
     __tablename__ = "promotion_rules"
@@ -363,7 +357,6 @@ class PromotionRule(db.Model):
         CheckConstraint("minimum_terms BETWEEN 1 AND 3", name="minimum_terms"),
     )
 
-    id: Mapped[UUID] = primary_key()
     level: Mapped[str | None] = mapped_column(String(NAME_LENGTH), unique=True)
     minimum_average: Mapped[Decimal] = mapped_column(PERCENT)
     trial_average: Mapped[Decimal | None] = mapped_column(PERCENT)
@@ -392,7 +385,7 @@ class RequiredSubject(db.Model):
     subject_id: Mapped[UUID] = mapped_column(ForeignKey("subjects.id"), primary_key=True, index=True)
 
 
-class Promotion(db.Model):
+class Promotion(Record):
     """The move of students of batches of a session, all at once; the next session is null if none was enrolled.
 
     It is live until it is undone. `fingerprint` is that of the dry run seen before the commit. `committed_by` and
@@ -411,7 +404,6 @@ class Promotion(db.Model):
         Index(None, "session_id", "committed_at", "id"),
     )
 
-    id: Mapped[UUID] = primary_key()
     session_id: Mapped[UUID] = mapped_column(ForeignKey("sessions.id"))
     next_session_id: Mapped[UUID | None] = mapped_column(ForeignKey("sessions.id"), index=True)
     fingerprint: Mapped[str] = mapped_column(String(FINGERPRINT_LENGTH))
@@ -505,7 +497,7 @@ class PromotionDecision(db.Model):
     before: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
 
 
-class PromotionAmendment(db.Model):
+class PromotionAmendment(Record):
     """A later decision on a student of a promotion.
 
     `ended` names the enrollments that the promotion had made until then: they are deleted when it is undone.
@@ -534,7 +526,6 @@ class PromotionAmendment(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     promotion_id: Mapped[UUID]
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), index=True)
     outcome: Mapped[str] = mapped_column(String(20))

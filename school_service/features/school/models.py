@@ -28,38 +28,34 @@ from school_service.core.columns import (
     TEXT_LENGTH,
     Enumeration,
     created_at,
-    primary_key,
 )
-from school_service.core.database import db
+from school_service.core.database import Record, db
 from school_service.core.deletion import goes_with
 from school_service.core.facts import EMPTIED, STAYS, differing, stored
 
 
-class Department(db.Model):
+class Department(Record):
     """A part of the school with its employees, such as Sciences."""
 
     __tablename__ = "departments"
 
-    id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     created_at: Mapped[datetime] = created_at()
 
 
-class EmployeeCategory(db.Model):
+class EmployeeCategory(Record):
     """A kind of employee, such as Teaching."""
 
     __tablename__ = "employee_categories"
 
-    id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
 
 
-class Position(db.Model):
+class Position(Record):
     """A post of employees, such as Principal."""
 
     __tablename__ = "positions"
 
-    id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
 
 
@@ -71,7 +67,7 @@ TIME_ZONE = "Africa/Lagos"
 """The time zone of a school until it chooses one."""
 
 
-class SchoolSettings(db.Model):
+class SchoolSettings(Record):
     """The choices of a school for itself; one row, there in every school from its creation.
 
     `must_change_password_since` is a moment: a password given by somebody else since then has to be changed; null if
@@ -80,7 +76,6 @@ class SchoolSettings(db.Model):
 
     __tablename__ = "school_settings"
 
-    id: Mapped[UUID] = primary_key()
     must_change_password_since: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
     time_zone: Mapped[str] = mapped_column(String(NAME_LENGTH), default=TIME_ZONE)
 
@@ -92,7 +87,7 @@ MOST_BYTES = 512 * 1024  # of a picture
 LEAST_PIXELS, MOST_PIXELS = 16, 2000  # a side
 
 
-class Picture(db.Model):
+class Picture(Record):
     """A picture to be printed, known by the SHA-256 of its bytes, in hexadecimal: it never changes.
 
     It is there for as long as the letterhead or a publication names it; `width` and `height` are pixels.
@@ -104,7 +99,6 @@ class Picture(db.Model):
         CheckConstraint("width BETWEEN 16 AND 2000 AND height BETWEEN 16 AND 2000", name="size"),
     )
 
-    id: Mapped[UUID] = primary_key()
     sha256: Mapped[str] = mapped_column(String(64), unique=True)
     media_type: Mapped[str] = mapped_column(String(20))
     width: Mapped[int] = mapped_column(SmallInteger)
@@ -113,13 +107,12 @@ class Picture(db.Model):
     created_at: Mapped[datetime] = created_at()
 
 
-class Letterhead(db.Model):
+class Letterhead(Record):
     """The details on paper instead of the registry's details of the school; null if the registry's hold."""
 
     __tablename__ = "letterheads"
     __table_args__ = (UniqueConstraint("singleton"), CheckConstraint("singleton", name="singleton"))
 
-    id: Mapped[UUID] = primary_key()
     singleton: Mapped[bool] = mapped_column(Boolean, default=True)
     name: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
     address: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
@@ -136,13 +129,12 @@ class Letterhead(db.Model):
 TERMS = Enumeration("TermName", "FIRST", "SECOND", "THIRD")
 
 
-class AcademicSession(db.Model):
+class AcademicSession(Record):
     """An academic session, such as 2025/2026; at most one is current."""
 
     __tablename__ = "sessions"
     __table_args__ = (CheckConstraint("start_date <= end_date", name="dates"),)
 
-    id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     start_date: Mapped[date] = mapped_column(Date)
     end_date: Mapped[date] = mapped_column(Date)
@@ -152,7 +144,7 @@ class AcademicSession(db.Model):
 Index("uq_sessions_current", AcademicSession.current, unique=True, postgresql_where=text("current"))
 
 
-class Term(db.Model):
+class Term(Record):
     """One of the three terms of a session."""
 
     __tablename__ = "terms"
@@ -163,7 +155,6 @@ class Term(db.Model):
         CheckConstraint("term IN ('FIRST', 'SECOND', 'THIRD')", name="term"),
     )
 
-    id: Mapped[UUID] = primary_key()
     session_id: Mapped[UUID] = mapped_column(ForeignKey("sessions.id"))
     term: Mapped[str] = mapped_column(String(20))
     display_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
@@ -189,17 +180,16 @@ class TermCalendar(db.Model):
     notice: Mapped[str | None] = mapped_column(String(NOTICE_LENGTH))
 
 
-class Classroom(db.Model):
+class Classroom(Record):
     """A room of the school's structure, such as JSS 1: a cohort is one of these in one session."""
 
     __tablename__ = "classrooms"
 
-    id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     level: Mapped[str] = mapped_column(String(NAME_LENGTH))
 
 
-class Subject(db.Model):
+class Subject(Record):
     """A subject of the school, such as Mathematics: a cohort subject is one of these taught to one cohort.
 
     `position` orders subjects before their names do; those without one are the last.
@@ -207,7 +197,6 @@ class Subject(db.Model):
 
     __tablename__ = "subjects"
 
-    id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH))
     code: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     position: Mapped[int | None] = mapped_column(SmallInteger)
@@ -220,7 +209,7 @@ IN_ORDER = (Subject.position, Subject.name)
 FIRST_BATCH = "A"
 
 
-class Cohort(db.Model):
+class Cohort(Record):
     """A classroom in one academic session, such as JSS 1 of 2025/2026."""
 
     __tablename__ = "cohorts"
@@ -231,12 +220,11 @@ class Cohort(db.Model):
         UniqueConstraint("id", "session_id"),
     )
 
-    id: Mapped[UUID] = primary_key()
     classroom_id: Mapped[UUID] = mapped_column(ForeignKey("classrooms.id"))
     session_id: Mapped[UUID] = mapped_column(ForeignKey("sessions.id"), index=True)
 
 
-class Batch(db.Model):
+class Batch(Record):
     """An arm of a cohort, such as A; the first arm of a cohort has the cohort's id."""
 
     __tablename__ = "batches"
@@ -245,13 +233,12 @@ class Batch(db.Model):
         UniqueConstraint("id", "cohort_id"),
     )
 
-    id: Mapped[UUID] = primary_key()
     number: Mapped[int] = mapped_column(Integer, unique=True)
     cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id", info=goes_with()))
     name: Mapped[str] = mapped_column(String(NAME_LENGTH))
 
 
-class Enrollment(db.Model):
+class Enrollment(Record):
     """A student in a batch: the beginning and, once it has ended, the end.
 
     Cohort and session are the batch's own. The session is here so that a student can be in one batch of it
@@ -276,7 +263,6 @@ class Enrollment(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"))
     batch_id: Mapped[UUID]
     cohort_id: Mapped[UUID]

@@ -31,8 +31,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, ExcludeConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, Enumeration, created_at, primary_key
-from school_service.core.database import db
+from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, Enumeration, created_at
+from school_service.core.database import Record, db
 from school_service.core.deletion import goes_with
 from school_service.core.facts import EMPTIED, STAYS, differing, stored
 from school_service.core.texts import GIVEN_FIRST, SURNAME_FIRST
@@ -45,7 +45,7 @@ CATEGORIES = Enumeration(
 FILE_NAME_LENGTH = 255
 
 
-class Submission(db.Model):
+class Submission(Record):
     """The submission of an arm's results in a cohort subject and term; reopening them deletes it.
 
     Cohort and session are the cohort subject's own. `submitted_by` is an actor as in the audit log.
@@ -66,7 +66,6 @@ class Submission(db.Model):
         Index(None, "term_id", "session_id"),
     )
 
-    id: Mapped[UUID] = primary_key()
     cohort_subject_id: Mapped[UUID]
     batch_id: Mapped[UUID]
     cohort_id: Mapped[UUID]
@@ -94,7 +93,7 @@ def _is_of_deleted(mark: Table) -> ColumnElement[bool]:
 _MARKS_GO = goes_with(_is_of_deleted)
 
 
-class Assessment(db.Model):
+class Assessment(Record):
     """An exam, a test or a continuous assessment of a cohort subject, in a term of the cohort's session.
 
     Cohort and session are the cohort subject's own. Foreign keys on them keep the term within its session, and the
@@ -124,7 +123,6 @@ class Assessment(db.Model):
         Index(None, "term_id", "session_id"),
     )
 
-    id: Mapped[UUID] = primary_key()
     cohort_subject_id: Mapped[UUID]
     cohort_id: Mapped[UUID]
     session_id: Mapped[UUID]
@@ -174,7 +172,7 @@ class Absence(db.Model):
     created_at: Mapped[datetime] = created_at()
 
 
-class GradebookEntry(db.Model):
+class GradebookEntry(Record):
     """The score of a student in an assessment, and the batch they were in when it was entered.
 
     `sheet` is the name of the file of the score; None for a score entered by hand.
@@ -202,7 +200,6 @@ class GradebookEntry(db.Model):
         },
     )
 
-    id: Mapped[UUID] = primary_key()
     assessment_id: Mapped[UUID] = mapped_column(ForeignKey("assessments.id", info=_MARKS_GO))
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), index=True)
     batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id", info=_MARKS_GO))
@@ -215,7 +212,7 @@ class GradebookEntry(db.Model):
 HUNDREDTHS = Numeric(5, 2)
 
 
-class GradeConfiguration(db.Model):
+class GradeConfiguration(Record):
     """A band of percentages and the letter of its grade, such as A1 from 75 to 100.
 
     Bands don't overlap, even with two transactions writing at the same time; both thresholds are within. Between two
@@ -242,7 +239,6 @@ class GradeConfiguration(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     lower_threshold: Mapped[Decimal] = mapped_column(HUNDREDTHS)
     upper_threshold: Mapped[Decimal] = mapped_column(HUNDREDTHS)
     letter_grade: Mapped[str] = mapped_column(String(NAME_LENGTH))
@@ -269,7 +265,7 @@ COUNTING = Enumeration("CountingCategory", *(name for name in CATEGORIES if not 
 MAX_PLACES, MAX_SUBJECTS, MAX_TERMS = 2, 40, 3
 
 
-class ResultSettings(db.Model):
+class ResultSettings(Record):
     """How a school's results are computed from now on; without the row, as `DEFAULTS` say.
 
     `weights` is an array of `{"level": text or null, "category": text, "weight": number}`, with null for every level
@@ -297,7 +293,6 @@ class ResultSettings(db.Model):
         ),
     )
 
-    id: Mapped[UUID] = primary_key()
     singleton: Mapped[bool] = mapped_column(Boolean, default=True)
     weighting: Mapped[str] = mapped_column(String(20))
     weights: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
@@ -324,7 +319,7 @@ OF_LEVEL = ("pass_mark", "positions", "percent_places", "marks")
 """The settings that a level may have of its own."""
 
 
-class LevelSettings(db.Model):
+class LevelSettings(Record):
     """The settings of a level in place of the school's; null where these hold. `marks`: whether it has results."""
 
     __tablename__ = "level_settings"
@@ -335,7 +330,6 @@ class LevelSettings(db.Model):
         CheckConstraint("positions IN ('BOTH', 'BATCH', 'COHORT', 'NONE')", name="positions"),
     )
 
-    id: Mapped[UUID] = primary_key()
     level: Mapped[str] = mapped_column(String(NAME_LENGTH))
     pass_mark: Mapped[Decimal | None] = mapped_column(HUNDREDTHS)
     positions: Mapped[str | None] = mapped_column(String(20))
@@ -343,7 +337,7 @@ class LevelSettings(db.Model):
     marks: Mapped[bool | None] = mapped_column(Boolean)
 
 
-class GradeScale(db.Model):
+class GradeScale(Record):
     """The grade bands of a level in place of the school's.
 
     `bands` is an array of `{"lower_threshold": number, "upper_threshold": number, "letter_grade": text, "remarks":
@@ -353,7 +347,6 @@ class GradeScale(db.Model):
     __tablename__ = "grade_scales"
     __table_args__ = (UniqueConstraint("level"),)
 
-    id: Mapped[UUID] = primary_key()
     level: Mapped[str] = mapped_column(String(NAME_LENGTH))
     bands: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
 
