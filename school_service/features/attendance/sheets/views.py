@@ -54,9 +54,8 @@ class FilledInRegisterSheet(MethodView):
         it has a sheet Details. What was changed since the sheet was downloaded is 409: `errors.rows` names each, and
         who changed it.
         """
-        return week.upload(
-            file=file.stream, file_name=file.filename or "", principal=current_principal(), **options
-        )
+        upload = week.RegisterUpload(file_name=file.filename or "", principal=current_principal(), **options)
+        return upload.run(file.stream)
 
 
 @blp.route("/registers/download")

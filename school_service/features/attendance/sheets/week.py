@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from typing import IO, Any
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -130,17 +130,9 @@ def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
     return f"{arm.class_name} {arm.session} register {week}.xlsx", content
 
 
-def upload(
-    *,
-    batch: UUID,
-    file: IO[bytes],
-    file_name: str,
-    principal: Principal,
-    week: date | None = None,
-    dry_run: bool = False,
-    force: bool = False,
-) -> dict[str, Any]:
-    """Mark registers by a sheet, all or none, and count its rows: new, changed, unchanged, blank.
+@dataclass(kw_only=True)
+class RegisterUpload(ClassSheetUpload[Pupil]):
+    """The upload of a sheet of registers: their marks, all or none; counts rows as new, changed, unchanged, blank.
 
     `week` is the week of a sheet without its own; without it the columns tell the days, within the session. A blank
     cell leaves a mark alone. A register with nobody unmarked afterwards is submitted. `dry_run` stores nothing, and
@@ -148,25 +140,11 @@ def upload(
     anything but a sheet of this batch, InvalidRows naming every bad row, RowsChanged for marks changed since the sheet
     was downloaded, unless `force` replaces them, and as marking a register does.
     """
-    arm = find_batch(batch, field="batch")
-    sheet_upload = _RegisterUpload(
-        batch=arm,
-        principal=principal,
-        named_week=week,
-        file_name=file_name,
-        dry_run=dry_run,
-        force=force,
-    )
-    return sheet_upload.run(file)
 
-
-@dataclass(kw_only=True)
-class _RegisterUpload(ClassSheetUpload[Pupil]):
-    """The upload of a week's registers; the details name the week."""
-
-    batch: Any
+    batch: UUID
     principal: Principal
-    named_week: date | None
+    week: date | None = None
+    arm: Any = field(init=False)
     pupils: Sequence[Pupil] = field(init=False)
     times: Mapping[str, Time] = field(init=False)
     """The possible times of the sheet, by the name of the column."""
@@ -176,17 +154,20 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
     locked: Locked = field(init=False)
     registers: Mapping[str, StoredRegister] = field(init=False)
 
+    def find_record(self) -> None:
+        self.arm = find_batch(self.batch, field="batch")
+
     def read_details(self, workbook: SheetFile) -> None:
         written = read_details(workbook)
         if written is None:
             self.download = None
-            days = None if self.named_week is None else _days_of(_monday(self.named_week))
+            days = None if self.week is None else _days_of(_monday(self.week))
         else:
-            named = named_details(written, self.batch, {})
-            judge_batch(named, self.batch)
+            named = named_details(written, self.arm, {})
+            judge_batch(named, self.arm)
             self.download = read_download(named)
             days = _days_of(_named_week(named))
-        listed = fetch_row(reads.class_list(self.batch.id, days))
+        listed = fetch_row(reads.class_list(self.arm.id, days))
         if listed is None:
             raise RuntimeError("The batch is there, and its class was not found.")
         self.pupils = [Pupil(**pupil) for pupil in orjson.loads(listed["students"])]
@@ -211,7 +192,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
         if not names:
             return
         self.locked = lock_registers(
-            self.batch.id,
+            self.arm.id,
             [self.times[name] for name in names],
             principal=self.principal,
             made=not self.dry_run,

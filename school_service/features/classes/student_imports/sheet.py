@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import func, insert, select
@@ -41,7 +41,6 @@ from school_service.sheets.import_sheets import (
     EMAILS,
     PHONES,
     PeopleUpload,
-    Validate,
     column_of,
     write_template,
 )
@@ -168,15 +167,9 @@ def template() -> tuple[str, bytes]:
     return FILE_NAME, write_template(SHEET, {column: _MEANINGS[column] for column in COLUMNS})
 
 
-def upload(
-    *,
-    file: IO[bytes],
-    validate: Validate,
-    principal: Callable[[], Principal],
-    dry_run: bool,
-    dates: str | None = None,
-) -> dict[str, Any]:
-    """Add the students of a sheet, all or none; returns the counts of rows and of students created.
+@dataclass(kw_only=True)
+class StudentUpload(PeopleUpload[_Records]):
+    """The upload of new students, all or none. Cohorts and the counter alone are locked, once the rows are stored.
 
     With `dry_run` the answer is the same and nothing is stored. `dates` is DMY or MDY: how dates in text are written;
     without it the sheet itself has to show the order. Each password costs some 40 ms of computing. For it the
@@ -185,14 +178,6 @@ def upload(
     names classes and the principal may enroll nobody, and if it has passwords, or guardians with an account, and the
     principal may not read results.
     """
-    importing = _StudentUpload(validate=validate, principal=principal, dry_run=dry_run, dates=dates)
-    counts = importing.run(file)
-    return {"rows": counts["rows"], "created": counts["created"], "errors": [], **importing.answer}
-
-
-@dataclass(kw_only=True)
-class _StudentUpload(PeopleUpload[_Records]):
-    """The upload of new students. Only cohorts and the counter are locked, and not before the rows are stored."""
 
     principal: Callable[[], Principal]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import IO, Any
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Date, Uuid, func, null, or_, select, update
@@ -202,39 +202,26 @@ def _cell_in_reach(of: Any) -> Any:
     return of if not caller_has_own() or (fact and "F" in fact.own) else null().label(of.key)
 
 
-def upload(
-    *,
-    file: IO[bytes],
-    validate: Validate,
-    principal: Principal,
-    dry_run: bool,
-    force: bool,
-    dates: str | None = None,
-) -> dict[str, Any]:
-    """Change the records of students by a sheet, all or none, and count its rows: changed, unchanged, blank.
-
-    A row is of the student with its `id` or, without one, its admission number. A blank cell leaves the value alone.
-    Of a downloaded sheet only cells that were changed since are looked at. Raises Invalid for a file that is no such
-    sheet, InvalidRows naming every bad cell, RowsChanged if a value to be replaced was changed since the download,
-    unless `force` replaces it, and Forbidden if a name or gender is of an account with permissions that the principal
-    lacks.
-    """
-    return _Update(validate, principal, dry_run, force, dates).run(file)
-
-
 Changes = list[tuple[Any, Row, dict[str, Any]]]
 """Each row with its student as stored, and the members that differ."""
 
 
-@dataclass
-class _Update(SheetUpload[Changes]):
-    """The upload of changed records; the students and then their accounts are locked in the order of their ids."""
+@dataclass(kw_only=True)
+class StudentUpdate(SheetUpload[Changes]):
+    """The upload of changed records, all or none; counts rows as changed, unchanged, blank.
+
+    The students and then their accounts are locked in the order of their ids. A row is of the student with its `id` or,
+    without one, its admission number. A blank cell leaves the value alone. Of a downloaded sheet only cells that were
+    changed since are looked at. Raises Invalid for a file that is no such sheet, InvalidRows naming every bad cell,
+    RowsChanged if a value to be replaced was changed since the download, unless `force` replaces it, and Forbidden if a
+    name or gender is of an account with permissions that the principal lacks.
+    """
 
     validate: Validate
     principal: Principal
     dry_run: bool
     force: bool
-    dates: str | None
+    dates: str | None = None
     download: Download | None = field(init=False)
     content: SheetContent = field(init=False)
     families: Families | None = field(init=False)

@@ -53,9 +53,8 @@ class ImportSheet(MethodView):
         Passwords need `read:results` for the whole school, and so does a guardian with an account. They make an import
         slower: each costs some 40 ms of computing, and a sheet may have 300.
         """
-        return sheet.upload(
-            file=file.stream, validate=validate_student, principal=current_principal, **options
-        )
+        upload = sheet.StudentUpload(validate=validate_student, principal=current_principal, **options)
+        return upload.run(file.stream)
 
 
 @blp.route("/students/update-sheet")
@@ -82,6 +81,7 @@ class UpdateSheet(MethodView):
         since the download are 409: `errors.rows` names each. A guardian with an account who gets a child needs
         `read:results`. Usernames, passwords and classes are not changed by it.
         """
-        return update_sheet.upload(
-            file=file.stream, validate=validate_changes, principal=current_principal(), **options
+        upload = update_sheet.StudentUpdate(
+            validate=validate_changes, principal=current_principal(), **options
         )
+        return upload.run(file.stream)

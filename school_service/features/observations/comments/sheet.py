@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from typing import IO, Any
+from typing import Any
 from uuid import UUID
 
 from school_service.auth.principal import Principal
@@ -99,17 +99,9 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     return f"{arm.class_name} {titled(' ')} comments.xlsx", content
 
 
-def upload(
-    *,
-    batch: UUID,
-    file: IO[bytes],
-    file_name: str,
-    principal: Principal,
-    term: str | None = None,
-    dry_run: bool = False,
-    force: bool = False,
-) -> dict[str, Any]:
-    """Enter the comments of a sheet, all or none, and count its rows: new, changed, unchanged, blank.
+@dataclass(kw_only=True)
+class CommentUpload(ClassSheetUpload[Commented]):
+    """The upload of a comment sheet: its comments, all or none; counts rows as new, changed, unchanged, blank.
 
     `term` is for a sheet without a term of its own. A student missing in the sheet, and a blank cell there, stay as
     they are. `dry_run` stores nothing, and answers the changes to be made, too, and the students missing in the sheet.
@@ -117,29 +109,23 @@ def upload(
     Forbidden if the caller changes a principal's comment and may not write results, and RowsChanged if something was
     changed since the sheet was downloaded, unless `force` replaces it.
     """
-    arm = find_batch(batch, field="batch")
-    sheet_upload = _CommentUpload(
-        batch=arm, principal=principal, named_term=term, file_name=file_name, dry_run=dry_run, force=force
-    )
-    return sheet_upload.run(file)
 
-
-@dataclass(kw_only=True)
-class _CommentUpload(ClassSheetUpload[Commented]):
-    """The upload of the comments of a batch; the details name the term."""
-
-    batch: Any
+    batch: UUID
     principal: Principal
-    named_term: str | None
+    term: str | None = None
+    arm: Any = field(init=False)
     place: Place = field(init=False)
     listed: ClassList = field(init=False)
     students: Mapping[str, Commented] = field(init=False)
 
+    def find_record(self) -> None:
+        self.arm = find_batch(self.batch, field="batch")
+
     def read_details(self, workbook: SheetFile) -> None:
         written = read_details(workbook)
-        details = named_details(written, self.batch, {TERM: self.named_term})
-        judge_batch(details, self.batch)
-        self.place = _place(self.batch, judge_term(details, self.batch).id)
+        details = named_details(written, self.arm, {TERM: self.term})
+        judge_batch(details, self.arm)
+        self.place = _place(self.arm, judge_term(details, self.arm).id)
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:

@@ -76,6 +76,5 @@ class FilledInSheet(MethodView):
         needs `write:results`, too. What was changed since the sheet was downloaded is 409: `errors.rows` names each,
         and who changed it.
         """
-        return sheet.upload(
-            file=file.stream, file_name=file.filename or "", principal=current_principal(), **options
-        )
+        upload = sheet.CommentUpload(file_name=file.filename or "", principal=current_principal(), **options)
+        return upload.run(file.stream)

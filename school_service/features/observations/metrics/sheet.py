@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from typing import IO, Any
+from typing import Any
 from uuid import UUID
 
 from school_service.core.database import current_school, db
@@ -102,17 +102,9 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
     return name, write_workbook([table], details, hidden=hidden, page_header=page_header)
 
 
-def upload(
-    *,
-    batch: UUID | int,
-    file: IO[bytes],
-    file_name: str,
-    term: str | None = None,
-    metric_type: str | None = None,
-    dry_run: bool = False,
-    force: bool = False,
-) -> dict[str, Any]:
-    """Enter the scores of a metric sheet, all or none, and count its rows: new, changed, unchanged, blank.
+@dataclass(kw_only=True)
+class MetricUpload(ClassSheetUpload[Any]):
+    """The upload of a metric sheet: its scores, all or none; counts rows as new, changed, unchanged, blank.
 
     `batch` is an id, or a number in the school. `term` and `metric_type` are for a sheet without its own. A student
     missing in the sheet, and a blank score there, stay as they are. Uploads for a cohort follow one another. `dry_run`
@@ -121,36 +113,27 @@ def upload(
     scores were changed since the sheet was downloaded, unless `force` replaces them, and Conflict while the batch's
     results of the term are published.
     """
-    named = {TERM: term, METRIC_TYPE: metric_type}
-    sheet_upload = _MetricUpload(
-        batch=find_batch(batch, field=BATCH_FIELD),
-        named=named,
-        file_name=file_name,
-        dry_run=dry_run,
-        force=force,
-    )
-    return sheet_upload.run(file)
 
-
-@dataclass(kw_only=True)
-class _MetricUpload(ClassSheetUpload[Any]):
-    """The upload of the scores of a batch; the details name term and metric type."""
-
-    batch: Any
-    named: Mapping[str, str | None]
-    term: Term = field(init=False)
-    metric_type: str = field(init=False)
+    batch: UUID | int
+    term: str | None = None
+    metric_type: str | None = None
+    arm: Any = field(init=False)
+    of_term: Term = field(init=False)
+    of_type: str = field(init=False)
     trait_ids: dict[str, UUID] = field(init=False)
     renamed: dict[str, str] = field(init=False)
 
+    def find_record(self) -> None:
+        self.arm = find_batch(self.batch, field=BATCH_FIELD)
+
     def read_details(self, workbook: SheetFile) -> None:
-        details = read_details(workbook)
-        self.term, self.metric_type = _judge_details(details, self.batch, self.named)
+        details, named = read_details(workbook), {TERM: self.term, METRIC_TYPE: self.metric_type}
+        self.of_term, self.of_type = _judge_details(details, self.arm, named)
         self.download = read_download(details or {})
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
         traits = list_traits()
-        self.trait_ids = {trait.name: trait.id for trait in traits if trait.metric_type == self.metric_type}
+        self.trait_ids = {trait.name: trait.id for trait in traits if trait.metric_type == self.of_type}
         self.renamed = self._renamed()
         names = [*self.renamed, *(name for name in self.trait_ids if name not in self.renamed.values())]
         content = read_sheet(
@@ -178,10 +161,10 @@ class _MetricUpload(ClassSheetUpload[Any]):
         return renamed
 
     def lock(self) -> None:
-        lock_open(cohort_id=self.batch.cohort_id, batch_id=self.batch.id, term_id=self.term.id)
+        lock_open(cohort_id=self.arm.cohort_id, batch_id=self.arm.id, term_id=self.of_term.id)
 
     def match(self, content: SheetContent) -> _MatchedRows:
-        listed = db.session.execute(class_list(self.batch.id, self.term.id, self.metric_type)).all()
+        listed = db.session.execute(class_list(self.arm.id, self.of_term.id, self.of_type)).all()
         return self.match_class(
             content,
             listed,
@@ -191,11 +174,11 @@ class _MetricUpload(ClassSheetUpload[Any]):
 
     def store(self, matched: _MatchedRows) -> RowCounts:
         common = CommonColumns(
-            batch_id=self.batch.id,
-            cohort_id=self.batch.cohort_id,
-            session_id=self.term.session_id,
-            term_id=self.term.id,
-            metric_type=self.metric_type,
+            batch_id=self.arm.id,
+            cohort_id=self.arm.cohort_id,
+            session_id=self.of_term.session_id,
+            term_id=self.of_term.id,
+            metric_type=self.of_type,
             sheet=self.file_name,
         )
         students = [

@@ -105,7 +105,8 @@ class FilledInSheet(MethodView):
         changed since it was downloaded are 409: `errors.rows` names each, and who changed it.
         """
         batch = options.pop("batch_id")
-        return sheet.upload(batch=batch, file=file.stream, file_name=file.filename or "", **options)
+        upload = sheet.MetricUpload(batch=batch, file_name=file.filename or "", **options)
+        return upload.run(file.stream)
 
 
 @blp.route("/metric-definitions")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import func, insert, select
@@ -34,7 +34,6 @@ from school_service.sheets.import_sheets import (
     EMAILS,
     PHONES,
     PeopleUpload,
-    Validate,
     column_of,
     write_template,
 )
@@ -133,21 +132,14 @@ def template() -> tuple[str, bytes]:
     return FILE_NAME, write_template(SHEET, _MEANINGS)
 
 
-def upload(*, file: IO[bytes], validate: Validate, dry_run: bool, dates: str | None = None) -> dict[str, Any]:
-    """Add the employees of a sheet, all or none; returns the counts of rows and of employees created.
+@dataclass(kw_only=True)
+class EmployeeUpload(PeopleUpload[list[dict[str, Any]]]):
+    """The upload of new employees, all or none; other imports of employees wait for it.
 
     With `dry_run` the answer is the same and nothing is stored. `dates` is DMY or MDY: how dates in text are written;
     without it the sheet itself has to show the order. The accounts have no password and no role. Raises Invalid if the
     file can't be read, TooLarge, Busy, and InvalidRows with the errors of the bad rows.
     """
-    importing = _EmployeeUpload(validate=validate, dry_run=dry_run, dates=dates)
-    counts = importing.run(file)
-    return {"rows": counts["rows"], "created": counts["created"], "errors": [], **importing.answer}
-
-
-@dataclass(kw_only=True)
-class _EmployeeUpload(PeopleUpload[list[dict[str, Any]]]):
-    """The upload of new employees; other imports of employees wait for it."""
 
     days = ("dob", "join_date")
     phone_numbers = ("phone_number", "next_of_kin_phone_number")

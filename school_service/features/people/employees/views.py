@@ -87,7 +87,7 @@ class EmployeeImport(MethodView):
         (`required`, `invalid`, `unknown`, `duplicate` in the sheet, `taken` in the school) and message, of at most 200
         rows. Two of the same names need dates of birth that differ. A sheet has at most 20,000 rows.
         """
-        return sheet.upload(file=file.stream, validate=validate_imported, **options)
+        return sheet.EmployeeUpload(validate=validate_imported, **options).run(file.stream)
 
 
 @blp.route("/employees/<uuid:id>")

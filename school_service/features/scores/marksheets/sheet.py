@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -226,41 +226,17 @@ class Held(NamedTuple):
         return held
 
 
-def upload(
-    *,
-    cohort_subject_id: UUID,
-    batch: UUID,
-    term: str,
-    file: IO[bytes],
-    file_name: str,
-    principal: Principal,
-    dry_run: bool = False,
-    force: bool = False,
-) -> dict[str, Any]:
-    """Enter the changed cells of a mark sheet, all or none, and count its rows: new, changed, unchanged, blank.
+@dataclass(kw_only=True)
+class MarkUpload(ClassSheetUpload[Taker]):
+    """The upload of a mark sheet: its changed cells, all or none; counts rows as new, changed, unchanged, blank.
 
     A cell is changed where it differs from what it held at the download; in a sheet without the sheet Held, where it is
     filled in. A score takes an absence away. `dry_run` stores nothing, and answers the changes to come, too, and the
     students missing in the sheet. Raises NotFound, Invalid for anything but a sheet of this subject, batch and term,
     InvalidRows naming every bad cell, RowsScored for an absence beside a score, RowsChanged for marks changed since the
     download, unless `force` replaces them, RowsForbidden for marks taken away by who may not delete, and Conflict if a
-    cell changes submitted results.
+    cell changes submitted results. `assessments` are the ids of its columns, by their headings in the sheet.
     """
-    sheet_upload = _MarkUpload(
-        cohort_subject_id=cohort_subject_id,
-        batch=batch,
-        term=term,
-        principal=principal,
-        file_name=file_name,
-        dry_run=dry_run,
-        force=force,
-    )
-    return sheet_upload.run(file)
-
-
-@dataclass(kw_only=True)
-class _MarkUpload(ClassSheetUpload[Taker]):
-    """The upload of a mark sheet. `assessments` are the ids of its columns, by their headings in the sheet."""
 
     cohort_subject_id: UUID
     batch: UUID

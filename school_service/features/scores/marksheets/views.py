@@ -53,13 +53,10 @@ class MarkSheet(MethodView):
         `delete:gradebooks`, too. Marks that somebody else has changed since the download are 409: `errors.rows` names
         each. Of a sheet that was not downloaded, such as a .csv file, every cell that is filled in is entered.
         """
-        return sheet.upload(
-            cohort_subject_id=id,
-            file=file.stream,
-            file_name=file.filename or "",
-            principal=current_principal(),
-            **options,
+        upload = sheet.MarkUpload(
+            cohort_subject_id=id, file_name=file.filename or "", principal=current_principal(), **options
         )
+        return upload.run(file.stream)
 
 
 @blp.route("/cohort-subjects/<uuid:id>/scores")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from typing import IO, Any
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -143,34 +143,6 @@ def download(
     )
 
 
-def upload(
-    *,
-    assessment_id: UUID,
-    file: IO[bytes],
-    file_name: str,
-    batch: UUID | None = None,
-    dry_run: bool = False,
-    force: bool = False,
-) -> dict[str, Any]:
-    """Enter the scores and absences of a score sheet, all or none, and count its rows: new, changed, unchanged, blank.
-
-    With a `batch` all rows are of its students. A student missing in the sheet, or with neither there, keeps the stored
-    score or absence. A score takes an absence away. Uploads for an assessment follow one another. `dry_run` stores
-    nothing, and answers the changes to come, too, and the students missing in the sheet. Raises NotFound, Invalid for
-    anything but a sheet of this assessment and for a batch unknown or of another cohort, InvalidRows naming every bad
-    row, RowsChanged for scores changed since the sheet was downloaded, unless `force` replaces them, and Conflict if a
-    row changes submitted results, or the results of all arms are submitted.
-    """
-    sheet_upload = _ScoreUpload(
-        assessment_id=assessment_id,
-        file_name=file_name,
-        batch=batch,
-        dry_run=dry_run,
-        force=force,
-    )
-    return sheet_upload.run(file)
-
-
 def _find_arm(batch_id: UUID, cohort_id: str) -> Any:
     """Find an arm of a cohort, with its details for sheets. Raises Invalid."""
     batch = find_batch(batch_id, field="batch")
@@ -180,11 +152,19 @@ def _find_arm(batch_id: UUID, cohort_id: str) -> Any:
 
 
 @dataclass(kw_only=True)
-class _ScoreUpload(ClassSheetUpload[Taker]):
-    """The upload of an assessment's scores."""
+class ScoreUpload(ClassSheetUpload[Taker]):
+    """The upload of a score sheet: its scores and absences, all or none; counts rows as new, changed, unchanged, blank.
+
+    With a `batch` all rows are of its students. A student missing in the sheet, or with neither there, keeps the stored
+    score or absence. A score takes an absence away. Uploads for an assessment follow one another. `dry_run` stores
+    nothing, and answers the changes to come, too, and the students missing in the sheet. Raises NotFound, Invalid for
+    anything but a sheet of this assessment and for a batch unknown or of another cohort, InvalidRows naming every bad
+    row, RowsChanged for scores changed since the sheet was downloaded, unless `force` replaces them, and Conflict if a
+    row changes submitted results, or the results of all arms are submitted.
+    """
 
     assessment_id: UUID
-    batch: UUID | None
+    batch: UUID | None = None
     scores: ClassScores = field(init=False)
 
     def find_record(self) -> None:

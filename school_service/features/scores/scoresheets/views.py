@@ -96,4 +96,5 @@ class FilledInSheet(MethodView):
         workbook (.xlsx) or a .csv file. Rows of an arm whose results are submitted may only repeat what is stored.
         Scores that were changed since it was downloaded are 409: `errors.rows` names each, and who changed it.
         """
-        return sheet.upload(assessment_id=id, file=file.stream, file_name=file.filename or "", **options)
+        upload = sheet.ScoreUpload(assessment_id=id, file_name=file.filename or "", **options)
+        return upload.run(file.stream)
