@@ -10,7 +10,7 @@ from sqlalchemy import Text, Uuid, func, select, update
 from school_service.auth.principal import Principal
 from school_service.core.errors import Invalid
 from school_service.core.narrowing import judged_before
-from school_service.core.read_models import Query, array_of, fetch_document, read_model
+from school_service.core.read_models import Query, array_of, fetch_document, json_object, read_model
 from school_service.core.records import array_text, lock_in_order, unknown_reference, unnest_rows
 from school_service.core.statements import NewRows, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import Change, audit_changes
@@ -126,7 +126,7 @@ def _guardians_without_account(batch_id: UUID) -> Query:
         .subquery("listed")
     )
     person = func.json_build_array(listed.c.id, listed.c.full_name)
-    role = select(func.json_build_object("id", Role.id, "name", Role.name)).where(Role.given_to == GUARDIANS)
+    role = select(json_object(id=Role.id, name=Role.name)).where(Role.given_to == GUARDIANS)
     return select(
         select(Batch.id).where(Batch.id == batch_id).exists().label("is_batch"),
         select(array_of(person, listed.c.first, listed.c.full_name, listed.c.id))

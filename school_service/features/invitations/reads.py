@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.records import lock_in_order, one_of
 from school_service.core.statements import statement
 from school_service.core.texts import SURNAME_FIRST
@@ -162,9 +162,7 @@ def facts_of_accounts(user_ids: list[UUID] | None = None, batch_id: UUID | None 
         .correlate(Role)
         .scalar_subquery()
     )
-    role = func.json_build_object(
-        "id", Role.id, "reach", Role.reach, "permissions", func.coalesce(granted, _NONE)
-    )
+    role = json_object(id=Role.id, reach=Role.reach, permissions=func.coalesce(granted, _NONE))
     roles = (
         select(func.json_agg(role))
         .where(

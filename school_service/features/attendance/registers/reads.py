@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.database import db
 from school_service.core.narrowing import within
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.records import unnest_rows
 from school_service.features.attendance import calendar
 from school_service.features.attendance.enrolled import began, is_in_register
@@ -149,7 +149,7 @@ _COUNTED = {
 
 def _register(kept: CTE, term_id: Any) -> list[Any]:
     """The columns of a register that do not say its key, beside its Batch; those of `kept` are null where it is not."""
-    term = select(func.json_build_object("id", Term.id, "term", Term.term)).where(Term.id == term_id)
+    term = select(json_object(id=Term.id, term=Term.term)).where(Term.id == term_id)
     return [
         kept.c.id,
         Batch.id.label("batch"),
@@ -268,15 +268,11 @@ def _with_subject(query: Query, cohort_subject_id: Any) -> Query:
 
 
 def _student_with_mark(mark: Any, counts: Any) -> Any:
-    student = func.json_build_object(
-        "id",
-        Student.id,
-        "admission_number",
-        Student.admission_number,
-        "first_name",
-        User.first_name,
-        "last_name",
-        User.last_name,
+    student = json_object(
+        id=Student.id,
+        admission_number=Student.admission_number,
+        first_name=User.first_name,
+        last_name=User.last_name,
     )
     correction = func.json_build_object(
         "code", mark.c.correction_code, "kind", mark.c.correction_kind, "reason", mark.c.reason,
@@ -331,7 +327,7 @@ def facts_of_registers(
         .where(TermCalendar.end_date.is_not(None))
         .correlate(Cohort)
     )
-    code = func.json_build_object("code", AttendanceCode.code, "kind", AttendanceCode.kind)
+    code = json_object(code=AttendanceCode.code, kind=AttendanceCode.kind)
     codes = select(func.coalesce(func.json_agg(code), literal_column("'[]'::json"))).select_from(
         AttendanceCode
     )

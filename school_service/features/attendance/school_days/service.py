@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.errors import InUse, Invalid, names_in_words, refuse_named
 from school_service.core.narrowing import everybodys
-from school_service.core.read_models import BoundQuery, Query, read_model
+from school_service.core.read_models import BoundQuery, Query, json_object, read_model
 from school_service.core.records import lock_in_order, one_of, unnest_rows
 from school_service.core.statements import Executable, execute, in_one_round_trip, statement
 from school_service.features.attendance import calendar
@@ -61,7 +61,7 @@ def school_days(first: date, last: date) -> Query:
     return (
         select(
             days.c.date,
-            func.json_build_object("id", Term.id, "term", Term.term).label("term"),
+            json_object(id=Term.id, term=Term.term).label("term"),
             calendar.open_parts(days.c.date, settings.c.parts, settings.c.weekdays).label("parts"),
             calendar.day_name(days.c.date).label("name"),
         )
@@ -78,7 +78,7 @@ def _days(days: list[date]) -> Query:
     """Read model of SchoolDaySchema: these days, whether they are in a term or not."""
     settings = calendar.settings().cte("settings")
     given = unnest_rows("given", None, date=(Date, days))
-    term = func.json_build_object("id", Term.id, "term", Term.term)
+    term = json_object(id=Term.id, term=Term.term)
     open_parts = calendar.open_parts(given.c.date, settings.c.parts, settings.c.weekdays)
     nothing: Any = literal_column("ARRAY[]::text[]")
     return (

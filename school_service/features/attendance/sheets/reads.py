@@ -10,7 +10,7 @@ from sqlalchemy import ARRAY, Date, String, Text, cast, column, func, literal_co
 from sqlalchemy.dialects.postgresql import JSON, aggregate_order_by
 
 from school_service.core.narrowing import judged_before
-from school_service.core.read_models import Query
+from school_service.core.read_models import Query, json_object
 from school_service.core.records import one_of, unnest_rows
 from school_service.features.attendance import calendar
 from school_service.features.attendance.models import (
@@ -55,7 +55,7 @@ def week(batch_id: UUID, days: list[date]) -> Query:
     is_taught = calendar.is_open(given.c.day, each.c.part, settings.c.weekdays) & calendar.term_of(
         Cohort.session_id, given.c.day
     ).is_not(None)
-    time = func.json_build_object("date", given.c.day, "part", each.c.part)
+    time = json_object(date=given.c.day, part=each.c.part)
     times = (
         select(func.coalesce(func.json_agg(aggregate_order_by(time, given.c.day, each.c.number)), _EMPTY))
         .select_from(settings)
@@ -244,9 +244,7 @@ def _days(term_id: Any, settings: Any, kept: Any, counting: Any) -> Any:
     is_shown = (
         calendar.is_weekday(each.c.date, settings.c.weekdays) | (func.cardinality(open_parts) > 0) | is_marked
     )
-    day = func.json_build_object(
-        "date", each.c.date, "parts", open_parts, "name", calendar.day_name(each.c.date)
-    )
+    day = json_object(date=each.c.date, parts=open_parts, name=calendar.day_name(each.c.date))
     return (
         select(func.coalesce(func.json_agg(aggregate_order_by(day, each.c.date)), _EMPTY))
         .select_from(each)

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.models import Register
 from school_service.features.attendance.sums import roll_up_of
@@ -33,15 +33,11 @@ def comments(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
 
     `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term of it; there are no rows for another.
     """
-    student = func.json_build_object(
-        "id",
-        Student.id,
-        "admission_number",
-        Student.admission_number,
-        "first_name",
-        User.first_name,
-        "last_name",
-        User.last_name,
+    student = json_object(
+        id=Student.id,
+        admission_number=Student.admission_number,
+        first_name=User.first_name,
+        last_name=User.last_name,
     )
     of_term = (
         select(Batch.cohort_id, Term.id.label("term_id"))

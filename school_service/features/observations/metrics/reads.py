@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.counters import TRAITS, Counter
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.records import is_one_of
 from school_service.features.observations.published import published_name
 from school_service.features.people.models import Student, User
@@ -128,8 +128,8 @@ def students_with_records(batch_id: UUID, term_id: UUID) -> Query:
     In one row with `traits`, and `published`, the name of batch and term while the results are. The rows of the arrays
     have the columns of `class_list`.
     """
-    trait = func.json_build_object(
-        "id", MetricDefinition.id, "name", MetricDefinition.name, "metric_type", MetricDefinition.metric_type
+    trait = json_object(
+        id=MetricDefinition.id, name=MetricDefinition.name, metric_type=MetricDefinition.metric_type
     )
     return select(
         *(_gathered(batch_id, term_id, kind).label(kind) for kind in METRIC_TYPES),

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, exists, func, select, update
+from sqlalchemy import delete, exists, select, update
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Duplicate, Forbidden, Invalid, NotFound
-from school_service.core.read_models import BoundQuery, Query, read_model
+from school_service.core.read_models import BoundQuery, Query, json_object, read_model
 from school_service.core.records import unknown_reference
 from school_service.core.statements import (
     Executable,
@@ -146,7 +146,7 @@ def _seen_with_account(guardian_id: UUID, user_id: UUID | None = None) -> Query:
 
     `role` is the role of a new account, null if the school has none; `is_user` tells whether there is such a user.
     """
-    role = select(func.json_build_object("id", Role.id, "name", Role.name)).where(Role.given_to == GUARDIANS)
+    role = select(json_object(id=Role.id, name=Role.name)).where(Role.given_to == GUARDIANS)
     is_user = exists().where(User.id == user_id, User.deleted_at.is_(None))
     return reads.facts_of_guardians.query(guardian_id=guardian_id).add_columns(
         role.scalar_subquery().label("role"), is_user.label("is_user")

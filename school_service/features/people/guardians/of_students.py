@@ -15,6 +15,7 @@ from sqlalchemy import delete, func, literal_column, select
 from sqlalchemy.orm import aliased
 
 from school_service.core.errors import Locked
+from school_service.core.read_models import json_object
 from school_service.core.statements import Executable, execute, statement, table_lock
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.people.gains.service import gain_of_accounts
@@ -303,7 +304,7 @@ def _removing(student_id: UUID) -> Any:
         .returning(Guardian.id)
         .cte("gone")
     )
-    link = func.json_build_object("student_id", links.c.student_id, "guardian_id", links.c.guardian_id)
+    link = json_object(student_id=links.c.student_id, guardian_id=links.c.guardian_id)
     none: Any = literal_column("'[]'::json")
     return select(
         select(func.coalesce(func.json_agg(link), none)).select_from(links).scalar_subquery().label("links"),

@@ -14,6 +14,7 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import (
     Query,
     as_json,
+    json_object,
     read_model,
     school_value,
     service_address,
@@ -70,13 +71,8 @@ def users(search: str | None = None, reach: Reach | None = None) -> Query:
             func.coalesce(
                 func.json_agg(
                     aggregate_order_by(
-                        func.json_build_object(
-                            "roleId",
-                            UserRole.role_id,
-                            "userId",
-                            UserRole.user_id,
-                            "createdAt",
-                            UserRole.created_at,
+                        json_object(
+                            roleId=UserRole.role_id, userId=UserRole.user_id, createdAt=UserRole.created_at
                         ),
                         UserRole.created_at,
                         UserRole.role_id,
@@ -90,16 +86,7 @@ def users(search: str | None = None, reach: Reach | None = None) -> Query:
         .scalar_subquery()
     )
     student = (
-        select(
-            func.json_build_object(
-                "id",
-                Student.id,
-                "admission_number",
-                Student.admission_number,
-                "status",
-                Student.status,
-            )
-        )
+        select(json_object(id=Student.id, admission_number=Student.admission_number, status=Student.status))
         .where(Student.user_id == User.id)
         .correlate(User)
         .scalar_subquery()

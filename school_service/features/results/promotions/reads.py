@@ -102,7 +102,7 @@ def replacing(levels: list[str], subject_ids: list[UUID]) -> Query:
 
 def _stored_rules() -> Any:
     """A column: the rules, each with its required subjects and their names."""
-    rules = _rules(func.json_build_object("id", Subject.id, "name", Subject.name)).subquery("stored_rules")
+    rules = _rules(json_object(id=Subject.id, name=Subject.name)).subquery("stored_rules")
     return select(array_of(rules.table_valued())).select_from(rules).scalar_subquery()
 
 
@@ -112,11 +112,11 @@ def _stored_rules() -> Any:
 @read_model
 def promotions(session: str | None = None) -> Query:
     """Read model of PromotionSummarySchema, the newest first: all, or those of a session, by id or name."""
-    next_session = func.json_build_object("id", _NEXT.id, "name", _NEXT.name)
+    next_session = json_object(id=_NEXT.id, name=_NEXT.name)
     query = (
         select(
             Promotion.id,
-            func.json_build_object("id", AcademicSession.id, "name", AcademicSession.name).label("session"),
+            json_object(id=AcademicSession.id, name=AcademicSession.name).label("session"),
             case((_NEXT.id.is_not(None), next_session)).label("next_session"),
             Promotion.fingerprint,
             Promotion.committed_at,
@@ -448,9 +448,9 @@ def amending(promotion_id: UUID, student_id: UUID, batch_id: UUID | None = None)
     rows = _of_next_session(student_id)
     opened = select(array_of(_enrollment(Enrollment))).where(Enrollment.student_id == student_id, CURRENT)
     graduate = select(_graduate()).where(Graduate.student_id == student_id).correlate(PromotionDecision)
-    batch = select(
-        func.json_build_object("id", Batch.id, "cohort", Cohort.id, "session", Cohort.session_id)
-    ).join(Cohort, Cohort.id == Batch.cohort_id)
+    batch = select(json_object(id=Batch.id, cohort=Cohort.id, session=Cohort.session_id)).join(
+        Cohort, Cohort.id == Batch.cohort_id
+    )
     return (
         select(
             Promotion.undone_at.is_not(None).label("undone"),
@@ -562,7 +562,7 @@ def _resting(promotion_id: Any) -> Any:
         case((and_(graduated, followed.correlate(PromotionDecision).exists()), "others graduated since")),
         case((and_(graduated, User.erased_at.is_not(None)), "their data were erased")),
     )
-    student = func.json_build_object("student", Student.admission_number, "what", what)
+    student = json_object(student=Student.admission_number, what=what)
     query = select(array_of(student, *BY_NAME)).select_from(PromotionDecision)
     return _of_promotion(query.join(Student, Student.id == student_id).join(User, User.id == Student.user_id))
 

@@ -25,7 +25,7 @@ from school_service.auth.principal import Principal
 from school_service.core.database import request_context
 from school_service.core.errors import SAID_BACK, Conflict, InUse, Invalid, Stale, Unknown, joined
 from school_service.core.permissions import Permission
-from school_service.core.read_models import BoundQuery, Made, array_of, fetch_document
+from school_service.core.read_models import BoundQuery, Made, array_of, fetch_document, json_object
 from school_service.core.records import check_of_filters, json_rows, not_found, one_of
 from school_service.core.statements import Executable, NewRows, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import acting, audit_change
@@ -328,8 +328,8 @@ def _insert_decisions(promotion_id: UUID, decisions: str) -> Any:
         .correlate(rows)
         .scalar_subquery()
     )
-    subject = func.json_build_object(
-        "cohort_subject_id", SubjectEnrollment.cohort_subject_id, "created_at", SubjectEnrollment.created_at
+    subject = json_object(
+        cohort_subject_id=SubjectEnrollment.cohort_subject_id, created_at=SubjectEnrollment.created_at
     )
     subjects = (
         select(array_of(subject))

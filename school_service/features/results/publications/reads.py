@@ -30,7 +30,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, array_of, read_model
+from school_service.core.read_models import Query, array_of, json_object, read_model
 from school_service.core.records import is_one_of, lock_in_order, once_locked, one_of, unnest_rows
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.overviews.reads import missing_registers
@@ -101,10 +101,10 @@ def publications(
             Publication.batch_id.label("batch"),
             _then("batch_name", Batch.name).label("batch_name"),
             Publication.cohort_id.label("cohort"),
-            func.json_build_object(
-                "id", AcademicSession.id, "name", _then("session_name", AcademicSession.name)
-            ).label("session"),
-            func.json_build_object("id", Term.id, "term", Term.term).label("term"),
+            json_object(id=AcademicSession.id, name=_then("session_name", AcademicSession.name)).label(
+                "session"
+            ),
+            json_object(id=Term.id, term=Term.term).label("term"),
             Publication.version,
             Publication.state,
             Publication.published_at,
@@ -581,17 +581,8 @@ def chain(publication_id: UUID, subjects: list[UUID] | None = None) -> Query:
     chained = _chained(publication_id, of_every_arm=subjects is not None)
     of_id: Any = of.id
     judged = reopening.query(of_id).lateral("judged")
-    publication = func.json_build_object(
-        "id",
-        of.id,
-        "batch",
-        of.batch_id,
-        "term",
-        of.term_id,
-        "state",
-        of.state,
-        "promoted",
-        judged.c.promoted,
+    publication = json_object(
+        id=of.id, batch=of.batch_id, term=of.term_id, state=of.state, promoted=judged.c.promoted
     )
     publications = (
         select(array_of(publication, term.term, Batch.name, of.id))
@@ -722,9 +713,7 @@ def _open_subjects(chained: CTE, publication_id: UUID, subjects: list[UUID]) -> 
         .subquery("open_subjects")
     )
     columns = each.c
-    row = func.json_build_object(
-        "cohort_subject", columns.cohort_subject, "batch", columns.batch, "term", columns.term
-    )
+    row = json_object(cohort_subject=columns.cohort_subject, batch=columns.batch, term=columns.term)
     order = (
         columns.term_name,
         columns.position,

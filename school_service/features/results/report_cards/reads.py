@@ -121,7 +121,7 @@ def cards_of_student(student_id: UUID, user_id: UUID | None = None, reach: Reach
         select(
             card["session"].label("session"),
             card["term"].label("term"),
-            func.json_build_object("id", of.batch_id, "name", card["batch_name"]).label("batch"),
+            json_object(id=of.batch_id, name=card["batch_name"]).label("batch"),
             of.version,
             card["average"].label("average"),
             case((shown, card["batch_figures"]["position"])).label("position"),

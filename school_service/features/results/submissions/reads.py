@@ -11,7 +11,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.records import is_one_of
 from school_service.features.audit.models import CREATE, AuditEntry
 from school_service.features.classes.models import CohortSubject
@@ -215,7 +215,7 @@ def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) 
         Submission.batch_id == Batch.id,
         Submission.term_id == term_id,
     )
-    batch = func.json_build_object("id", Batch.id, "submitted", is_submitted)
+    batch = json_object(id=Batch.id, submitted=is_submitted)
     batches_of = select(cast(func.json_agg(aggregate_order_by(batch, Batch.id)), Text)).where(
         Batch.cohort_id == value_of(scope, "cohort_id")
     )

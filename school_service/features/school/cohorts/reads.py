@@ -71,9 +71,7 @@ def lock_cohort_of(batch_id: UUID) -> Query:
 
 def batches_of_cohort() -> Any:
     """A column of a query of Cohort: its batches as JSON, as text, by number."""
-    batch = func.json_build_object(
-        "id", Batch.id, "cohort", Batch.cohort_id, "name", Batch.name, "number", Batch.number
-    )
+    batch = json_object(id=Batch.id, cohort=Batch.cohort_id, name=Batch.name, number=Batch.number)
     listed = func.json_agg(aggregate_order_by(batch, Batch.number))
     return select(cast(listed, Text)).where(Batch.cohort_id == Cohort.id).correlate(Cohort).scalar_subquery()
 

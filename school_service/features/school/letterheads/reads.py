@@ -9,7 +9,7 @@ from sqlalchemy import Select, case, delete, func, literal, select, true
 from sqlalchemy.orm import aliased
 
 from school_service.core.deletion import unreferred
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.statements import statement
 from school_service.features.school.models import LOGO, SIGNATURE, Letterhead, Picture
 
@@ -90,14 +90,10 @@ def _of_school(*columns: Any) -> Select[Any]:
 
 
 def _about(picture: Any) -> Any:
-    about = func.json_build_object(
-        "media_type",
-        picture.media_type,
-        "bytes",
-        func.octet_length(picture.image),
-        "width",
-        picture.width,
-        "height",
-        picture.height,
+    about = json_object(
+        media_type=picture.media_type,
+        bytes=func.octet_length(picture.image),
+        width=picture.width,
+        height=picture.height,
     )
     return case((picture.id.is_not(None), about))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import exists, select
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
@@ -18,15 +18,11 @@ from school_service.features.scores.models import NOT_DELETED, Absence, Assessme
 @read_model
 def absences(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of AbsenceSchema: those of an assessment, by name."""
-    student = func.json_build_object(
-        "id",
-        Student.id,
-        "admission_number",
-        Student.admission_number,
-        "first_name",
-        User.first_name,
-        "last_name",
-        User.last_name,
+    student = json_object(
+        id=Student.id,
+        admission_number=Student.admission_number,
+        first_name=User.first_name,
+        last_name=User.last_name,
     )
     query = (
         select(

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import and_, func, literal_column, select
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
@@ -17,15 +17,11 @@ from school_service.features.school.models import CURRENT, Cohort, Enrollment, T
 from school_service.features.scores.gradebooks.reads import ENTRY
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 
-STUDENT = func.json_build_object(
-    "id",
-    Student.id,
-    "first_name",
-    User.first_name,
-    "last_name",
-    User.last_name,
-    "admission_number",
-    Student.admission_number,
+STUDENT = json_object(
+    id=Student.id,
+    first_name=User.first_name,
+    last_name=User.last_name,
+    admission_number=Student.admission_number,
 )
 """A student as ScoresheetStudentSchema shows them."""
 

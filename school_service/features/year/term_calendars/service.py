@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import func, select
 
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.read_models import BoundQuery, Query, read_model
+from school_service.core.read_models import BoundQuery, Query, json_object, read_model
 from school_service.core.records import get, not_found, once_locked
 from school_service.core.statements import execute, in_one_round_trip, put_row
 from school_service.features.audit.service import audit_member_changes
@@ -36,7 +36,7 @@ _DATES = ("start_date", "end_date")
 @read_model
 def term_calendar(term_id: UUID) -> Query:
     """Read model of TermCalendarSchema, of one term."""
-    term = func.json_build_object("id", Term.id, "term", Term.term)
+    term = json_object(id=Term.id, term=Term.term)
     return (
         select(term.label("term"), *CALENDAR)
         .select_from(Term)
