@@ -55,7 +55,7 @@ from school_service.features.people.models import (
     Student,
     User,
 )
-from school_service.features.people.students.reads import BY_NAME
+from school_service.features.people.students.reads import BY_NAME, NAMED_STUDENT
 from school_service.features.reach import scopes
 from school_service.features.school.models import (
     CURRENT,
@@ -173,7 +173,7 @@ def absences_of_day(day: date | None = None, reach: Reach | None = None) -> Quer
     )
     query = (
         select(
-            _student().label("student"),
+            NAMED_STUDENT.label("student"),
             Batch.id.label("batch"),
             Batch.name.label("batch_name"),
             counting.c.part,
@@ -303,7 +303,7 @@ def chronic_absence(
         .join(User, User.id == Student.user_id)
     )
     query = (
-        select(*_shown_sums(sums), _student().label("student"), Enrollment.batch_id.label("batch"))
+        select(*_shown_sums(sums), NAMED_STUDENT.label("student"), Enrollment.batch_id.label("batch"))
         .select_from(joined)
         .where(
             Student.status != WITHDRAWN,
@@ -451,13 +451,6 @@ def _counts_of_registers(*conditions: Any) -> Query:
     return query
 
 
-def _student() -> Any:
-    return func.json_build_object(
-        "id", Student.id, "admission_number", Student.admission_number,
-        "first_name", User.first_name, "last_name", User.last_name,
-    )  # fmt: skip
-
-
 def _shown_sums(sums: Any) -> list[Any]:
     """Show sums, 0 for a student without any, and the percentage of times present."""
     shown = [func.coalesce(sums.c[name], 0).label(name) for name in SUMS]
@@ -471,7 +464,7 @@ def _together(sums: Query) -> CTE:
 
 def _summary(people: CTE, sums: Any) -> Query:
     return (
-        select(*_shown_sums(sums), _student().label("student"))
+        select(*_shown_sums(sums), NAMED_STUDENT.label("student"))
         .select_from(people)
         .join(Student, Student.id == people.c.student_id)
         .join(User, User.id == Student.user_id)

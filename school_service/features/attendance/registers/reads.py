@@ -49,7 +49,7 @@ from school_service.features.attendance.models import (
 )
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import Student, User
-from school_service.features.people.students.reads import BY_NAME
+from school_service.features.people.students.reads import BY_NAME, NAMED_STUDENT
 from school_service.features.reach import scopes
 from school_service.features.school.models import (
     Batch,
@@ -268,18 +268,12 @@ def _with_subject(query: Query, cohort_subject_id: Any) -> Query:
 
 
 def _student_with_mark(mark: Any, counts: Any) -> Any:
-    student = json_object(
-        id=Student.id,
-        admission_number=Student.admission_number,
-        first_name=User.first_name,
-        last_name=User.last_name,
-    )
     correction = func.json_build_object(
         "code", mark.c.correction_code, "kind", mark.c.correction_kind, "reason", mark.c.reason,
         "by", mark.c.corrected_by_name, "at", mark.c.corrected_at,
     )  # fmt: skip
     return func.json_build_object(
-        "student", student, "code", mark.c.code, "kind", mark.c.kind, "note", mark.c.note,
+        "student", NAMED_STUDENT, "code", mark.c.code, "kind", mark.c.kind, "note", mark.c.note,
         "arrived", func.to_char(mark.c.arrived, "HH24:MI"),
         "correction", case((mark.c.correction_code.is_not(None), correction)),
         "counts", counts,

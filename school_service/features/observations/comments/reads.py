@@ -10,13 +10,13 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.read_models import Query, read_model
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.models import Register
 from school_service.features.attendance.sums import roll_up_of
 from school_service.features.observations.published import published_name
 from school_service.features.people.models import Student, User
-from school_service.features.people.students.reads import BY_NAME
+from school_service.features.people.students.reads import BY_NAME, NAMED_STUDENT
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.roster import members
 from school_service.features.school.models import Batch, Cohort, Term, TermCalendar
@@ -33,12 +33,6 @@ def comments(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
 
     `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term of it; there are no rows for another.
     """
-    student = json_object(
-        id=Student.id,
-        admission_number=Student.admission_number,
-        first_name=User.first_name,
-        last_name=User.last_name,
-    )
     of_term = (
         select(Batch.cohort_id, Term.id.label("term_id"))
         .join(Cohort, Cohort.id == Batch.cohort_id)
@@ -50,7 +44,7 @@ def comments(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     belonging = _belonging(batch_id, cohort_id, term_id)
     rolled_up = _rolled_up(belonging, term_id)
     shown = _times_present(rolled_up).label("times_present")
-    query = select(student.label("student"), shown, *TEXTS, TermComment.updated_at)
+    query = select(NAMED_STUDENT.label("student"), shown, *TEXTS, TermComment.updated_at)
     listed = _class_of(query, belonging, term_id, rolled_up).order_by(*BY_NAME)
     return listed if reach is None else listed.where(scopes.is_form_batch(reach, batch_id))
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.facts import shown
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.records import one_of
 from school_service.core.search import matches, may_match
 from school_service.features.people.guardians.reads import primary_guardian
@@ -29,6 +29,14 @@ from school_service.features.school.models import CURRENT, Enrollment
 
 BY_NAME = (User.name_sort_key, Student.admission_number.collate("C"), Student.id)
 """The order of students in lists: by last name, then first name, the same in each locale of the server."""
+
+NAMED_STUDENT = json_object(
+    id=Student.id,
+    admission_number=Student.admission_number,
+    first_name=User.first_name,
+    last_name=User.last_name,
+)
+"""A student as NamedStudentSchema shows them."""
 
 
 def _is_by(reach: Reach, relations: str) -> ColumnElement[bool]:

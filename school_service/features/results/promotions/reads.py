@@ -14,7 +14,7 @@ from school_service.core.records import lock_in_order, one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, User
 from school_service.features.people.students.leaving import last_day
-from school_service.features.people.students.reads import BY_NAME
+from school_service.features.people.students.reads import BY_NAME, NAMED_STUDENT
 from school_service.features.results.computing.class_term.counting import counted_by, counts
 from school_service.features.results.computing.class_term.roster import belongs_without_card
 from school_service.features.results.models import (
@@ -179,7 +179,7 @@ def _decision_members() -> dict[str, Any]:
     )
     amended = select(array_of(amendment, PromotionAmendment.amended_at, PromotionAmendment.id))
     return {
-        "student": func.json_build_object(*_STUDENT),
+        "student": NAMED_STUDENT,
         "from_batch": PromotionDecision.from_batch_id,
         **{name: getattr(PromotionDecision, name) for name in told},
         "to_batch": PromotionDecision.to_batch_id,

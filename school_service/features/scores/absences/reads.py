@@ -8,9 +8,9 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.read_models import Query, read_model
 from school_service.features.people.models import Student, User
-from school_service.features.people.students.reads import BY_NAME
+from school_service.features.people.students.reads import BY_NAME, NAMED_STUDENT
 from school_service.features.reach import scopes
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment
 
@@ -18,15 +18,9 @@ from school_service.features.scores.models import NOT_DELETED, Absence, Assessme
 @read_model
 def absences(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of AbsenceSchema: those of an assessment, by name."""
-    student = json_object(
-        id=Student.id,
-        admission_number=Student.admission_number,
-        first_name=User.first_name,
-        last_name=User.last_name,
-    )
     query = (
         select(
-            student.label("student"),
+            NAMED_STUDENT.label("student"),
             Absence.status,
             Absence.note,
             Absence.created_at.label("createdAt"),
