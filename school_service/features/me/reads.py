@@ -25,7 +25,7 @@ from sqlalchemy import (
 from school_service.auth.principal import Principal
 from school_service.core.database import context_globals
 from school_service.core.reach import SCHOOL_REACH, Reach
-from school_service.core.read_models import Query, as_json, read_model, school_value
+from school_service.core.read_models import Query, array_of, as_json, read_model, school_value
 from school_service.core.records import one_of
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.classes.subject_teachers.reads import subject_teachers
@@ -238,5 +238,5 @@ def _object(query: Query) -> Any:
 
 def _array(query: Query) -> Any:
     table = query.subquery("each")
-    rows = func.json_agg(func.row_to_json(literal_column('"each"')))
-    return select(func.coalesce(rows, _EMPTY)).select_from(table).scalar_subquery()
+    rows = array_of(func.row_to_json(literal_column('"each"')))
+    return select(rows).select_from(table).scalar_subquery()

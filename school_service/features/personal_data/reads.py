@@ -7,7 +7,6 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
-    ScalarSelect,
     Select,
     Text,
     and_,
@@ -21,7 +20,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, array_of, read_model
 from school_service.features.attendance.models import Mark, Register
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
@@ -463,20 +462,11 @@ def _stored(model: Any, condition: Any) -> Rows:
 
 def _only_row(rows: Rows, name: str) -> Any:
     """Make the column of the only row, as a JSON object; null without one."""
-    query: ScalarSelect[Any] = (
-        select(func.row_to_json(literal_column(f"of_{name}")))
-        .select_from(rows.subquery(f"of_{name}"))
-        .scalar_subquery()
-    )
-    return query.label(name)
+    row = func.row_to_json(literal_column(f"of_{name}"))
+    return select(row).select_from(rows.subquery(f"of_{name}")).scalar_subquery().label(name)
 
 
 def _many(rows: Rows, name: str) -> Any:
     """Make the column of the rows, as a JSON array."""
-    objects = func.json_agg(func.row_to_json(literal_column(f"of_{name}")))
-    query: ScalarSelect[Any] = (
-        select(func.coalesce(objects, literal_column("'[]'::json")))
-        .select_from(rows.subquery(f"of_{name}"))
-        .scalar_subquery()
-    )
-    return query.label(name)
+    objects = array_of(func.row_to_json(literal_column(f"of_{name}")))
+    return select(objects).select_from(rows.subquery(f"of_{name}")).scalar_subquery().label(name)

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Text, and_, cast, exists, func, literal, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, array_of, read_model
 from school_service.core.records import lock_in_order, one_of
 from school_service.features.classes.cohort_subjects.reads import is_taught_today
 from school_service.features.classes.models import CohortSubject, SubjectTeacher
@@ -75,9 +75,7 @@ def accounts_lacking_theirs() -> Query:
 
 def _as_array(rows: Query, part: str) -> Any:
     """Write rows as a JSON array of objects, in their order; the name of the part is the name of the column."""
-    written = func.coalesce(
-        func.json_agg(func.row_to_json(literal_column(part))), literal_column("'[]'::json")
-    )
+    written = array_of(func.row_to_json(literal_column(part)))
     return cast(select(written).select_from(rows.subquery(part)).scalar_subquery(), Text).label(part)
 
 

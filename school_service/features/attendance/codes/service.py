@@ -16,15 +16,13 @@ from sqlalchemy import (
     column,
     delete,
     func,
-    literal_column,
     select,
     values,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.errors import Invalid, names_in_words, refuse_named
 from school_service.core.narrowing import everybodys
-from school_service.core.read_models import BoundQuery, Query, read_model
+from school_service.core.read_models import BoundQuery, Query, array_of, read_model
 from school_service.core.statements import execute, in_one_round_trip, new_row, statement, table_lock
 from school_service.features.attendance.models import (
     ABSENT,
@@ -62,8 +60,7 @@ def _stored() -> Query:
         "id", AttendanceCode.id, "position", AttendanceCode.position, "code", AttendanceCode.code,
         "name", AttendanceCode.name, "kind", AttendanceCode.kind,
     )  # fmt: skip
-    each = func.json_agg(aggregate_order_by(code, AttendanceCode.position))
-    return select(cast(func.coalesce(each, literal_column("'[]'::json")), Text).label("codes"))
+    return select(cast(array_of(code, AttendanceCode.position), Text).label("codes"))
 
 
 def set_codes(codes: Sequence[Mapping[str, Any]]) -> BoundQuery:

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by, distinct_on
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.read_models import Query, array_of, json_object, read_model
 from school_service.features.attendance import calendar
 from school_service.features.attendance.enrolled import began, is_in_register
 from school_service.features.attendance.models import (
@@ -347,10 +347,10 @@ def attendance_of_student(
         .subquery("by_week")
     )
     week = json_object(monday=by_week.c.monday, opened=by_week.c.opened, present=by_week.c.present)
-    weeks = select(func.coalesce(func.json_agg(aggregate_order_by(week, by_week.c.monday)), _NONE))
+    weeks = select(array_of(week, by_week.c.monday))
     mark = json_object(date=each.c.date, part=each.c.part, kind=each.c.kind)
     # DAY, MORNING, AFTERNOON: the alphabet backwards, but for the whole day, which has no halves beside it.
-    marks = func.coalesce(func.json_agg(aggregate_order_by(mark, each.c.date, each.c.part.desc())), _NONE)
+    marks = array_of(mark, each.c.date, each.c.part.desc())
     sums = select(*counted(each.c.kind), marks.label("marks")).subquery("sums")
     families_read = calendar.setting("families_read")
     is_family: Any = false() if user_id is None else kin.is_own(student_id, user_id, "attendance", reach)

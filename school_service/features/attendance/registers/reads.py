@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.database import db
 from school_service.core.narrowing import within
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.read_models import Query, array_of, json_object, read_model
 from school_service.core.records import unnest_rows
 from school_service.features.attendance import calendar
 from school_service.features.attendance.enrolled import began, is_in_register
@@ -172,10 +172,7 @@ def _listed(students: Query, kept: CTE) -> FromClause:
     counts = func.coalesce(mark.c.correction_kind, mark.c.kind)
     return (
         select(
-            func.coalesce(
-                func.json_agg(aggregate_order_by(_student_with_mark(mark, counts), *BY_NAME)),
-                literal_column("'[]'::json"),
-            ).label("marks"),
+            array_of(_student_with_mark(mark, counts), *BY_NAME).label("marks"),
             func.count().filter(people.c.enrolled).label("enrolled"),
             *(
                 func.count().filter(or_(*(counts == kind for kind in kinds))).label(name)
@@ -322,9 +319,7 @@ def facts_of_registers(
         .correlate(Cohort)
     )
     code = json_object(code=AttendanceCode.code, kind=AttendanceCode.kind)
-    codes = select(func.coalesce(func.json_agg(code), literal_column("'[]'::json"))).select_from(
-        AttendanceCode
-    )
+    codes = select(array_of(code)).select_from(AttendanceCode)
     query = (
         select(
             Batch.cohort_id,

@@ -10,7 +10,7 @@ from sqlalchemy import ARRAY, Date, String, Text, cast, column, func, literal_co
 from sqlalchemy.dialects.postgresql import JSON, aggregate_order_by
 
 from school_service.core.narrowing import judged_before
-from school_service.core.read_models import Query, json_object
+from school_service.core.read_models import Query, array_of, json_object
 from school_service.core.records import one_of, unnest_rows
 from school_service.features.attendance import calendar
 from school_service.features.attendance.models import (
@@ -57,7 +57,7 @@ def week(batch_id: UUID, days: list[date]) -> Query:
     ).is_not(None)
     time = json_object(date=given.c.day, part=each.c.part)
     times = (
-        select(func.coalesce(func.json_agg(aggregate_order_by(time, given.c.day, each.c.number)), _EMPTY))
+        select(array_of(time, given.c.day, each.c.number))
         .select_from(settings)
         .join(given, true())
         .join(each, true())
@@ -145,20 +145,15 @@ def term(batch_id: UUID, term_id: UUID) -> Query:
     )
     mark = func.json_build_array(counting.c.date, counting.c.part, counting.c.code, counting.c.kind)
     marks = (
-        select(func.coalesce(func.json_agg(mark), _EMPTY))
-        .where(counting.c.student_id == Student.id)
-        .correlate(Student)
-        .scalar_subquery()
+        select(array_of(mark)).where(counting.c.student_id == Student.id).correlate(Student).scalar_subquery()
     )
     listed = (
-        select(func.coalesce(func.json_agg(aggregate_order_by(_student("marks", marks), *BY_NAME)), _EMPTY))
+        select(array_of(_student("marks", marks), *BY_NAME))
         .select_from(people)
         .join(Student, Student.id == people.c.student_id)
         .join(User, User.id == Student.user_id)
     )
-    taken = select(
-        func.coalesce(func.json_agg(func.json_build_array(kept.c.date, kept.c.part)), _EMPTY)
-    ).select_from(kept)
+    taken = select(array_of(func.json_build_array(kept.c.date, kept.c.part))).select_from(kept)
     return (
         select(
             cast(_days(term_id, settings, kept, counting), Text).label("days"),
@@ -204,7 +199,7 @@ def _students(batch_id: Any, kept: Any, days: Any) -> Any:
         .scalar_subquery()
     )
     return (
-        select(func.coalesce(func.json_agg(aggregate_order_by(_student("codes", codes), *BY_NAME)), _EMPTY))
+        select(array_of(_student("codes", codes), *BY_NAME))
         .select_from(people)
         .join(Student, Student.id == people.c.student_id)
         .join(User, User.id == Student.user_id)
@@ -246,7 +241,7 @@ def _days(term_id: Any, settings: Any, kept: Any, counting: Any) -> Any:
     )
     day = json_object(date=each.c.date, parts=open_parts, name=calendar.day_name(each.c.date))
     return (
-        select(func.coalesce(func.json_agg(aggregate_order_by(day, each.c.date)), _EMPTY))
+        select(array_of(day, each.c.date))
         .select_from(each)
         .where(is_shown)
         .correlate(settings)

@@ -24,7 +24,6 @@ from sqlalchemy import (
     false,
     func,
     literal,
-    literal_column,
     null,
     or_,
     select,
@@ -32,13 +31,12 @@ from sqlalchemy import (
     union_all,
     update,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.columns import Enumeration
 from school_service.core.narrowing import judged_before
 from school_service.core.permissions import Permission
-from school_service.core.read_models import Query, json_object
+from school_service.core.read_models import Query, array_of, json_object
 from school_service.core.records import lock_in_order, one_of
 from school_service.core.statements import statement
 from school_service.features.people.models import (
@@ -63,7 +61,6 @@ PASSWORD, INVITATION, LINK = KINDS = Enumeration("CredentialKind", "PASSWORD", "
 MOST_SHOWN = 200
 
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
-_NONE: Any = literal_column("'[]'::json")
 
 
 @statement
@@ -220,9 +217,9 @@ def _planted(gained: Select[Any], grants: Any, reach: _Reaches | None = None) ->
     return select(
         select(accounts.c.user_id).exists().label("gained"),
         _text(select(counted).select_from(judged)).label("numbers"),
-        _text(select(func.coalesce(func.json_agg(aggregate_order_by(row, *in_order)), _NONE))).label("shown"),
-        _text(select(func.coalesce(func.json_agg(ends), _NONE)).where(judged.c.ended)).label("ends"),
-        _text(select(func.coalesce(func.json_agg(makers.c.made_by), _NONE))).label("clients"),
+        _text(select(array_of(row, *in_order))).label("shown"),
+        _text(select(array_of(ends)).where(judged.c.ended)).label("ends"),
+        _text(select(array_of(makers.c.made_by))).label("clients"),
     )
 
 

@@ -17,20 +17,18 @@ from sqlalchemy import (
     cast,
     column,
     func,
-    literal_column,
     null,
     or_,
     select,
     union,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.orm import aliased
 from sqlalchemy.sql.selectable import TableValuedAlias
 
 from school_service.core.counters import STUDENTS, Counter
 from school_service.core.facts import shown
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.read_models import Query, array_of, json_object, read_model
 from school_service.core.records import lock_in_order, one_of
 from school_service.core.search import folded, matches, may_match
 from school_service.features.people.gains.service import NOTHING
@@ -47,15 +45,7 @@ BY_NAME = (folded(Guardian.full_name), Guardian.full_name, Guardian.id)
 """The order of guardians in lists."""
 _PRIMARY_FIRST = (StudentGuardian.is_primary.desc(), *BY_NAME)
 
-_NONE: Any = literal_column("'[]'::json")
 _STOPPED = StudentGuardian.stopped_at.is_not(None)
-
-
-def _listed(aggregated: Any) -> Any:
-    """Write an array, empty without rows."""
-    return func.coalesce(aggregated, _NONE)
-
-
 _receives = StudentGuardian.receives_reports & ~_STOPPED
 
 
@@ -73,7 +63,7 @@ def guardians(search: str | None = None, student: UUID | None = None, reach: Rea
         stopped_at=StudentGuardian.stopped_at,
     )
     children = (
-        select(_listed(func.json_agg(aggregate_order_by(child, User.name_sort_key, Student.id))))
+        select(array_of(child, User.name_sort_key, Student.id))
         .select_from(StudentGuardian)
         .join(Student, Student.id == StudentGuardian.student_id)
         .join(User, User.id == Student.user_id)
@@ -153,7 +143,7 @@ def guardians_of_student(student_id: UUID, told: str | None = None, reach: Reach
 
 def primary_guardian() -> Any:
     """Write the primary guardian of a row of students, as their record shows it; null without one."""
-    return _guardian_where(StudentGuardian.is_primary).scalar_subquery()
+    return _of_student(_REACHED, StudentGuardian.is_primary).scalar_subquery()
 
 
 def second_guardian() -> Any:
@@ -161,20 +151,23 @@ def second_guardian() -> Any:
 
     A stopped one is left out.
     """
-    another = _guardian_where(~StudentGuardian.is_primary, ~_STOPPED)
+    another = _of_student(_REACHED, ~StudentGuardian.is_primary, ~_STOPPED)
     return another.order_by(*_PRIMARY_FIRST).limit(1).scalar_subquery()
 
 
-def _guardian_where(*conditions: Any) -> Select[Any]:
+_REACHED = json_object(
+    full_name=Guardian.full_name,
+    relationship=StudentGuardian.relationship,
+    phone_number=Guardian.phone_number,
+    email_address=Guardian.email_address,
+)
+"""How a guardian is reached."""
+
+
+def _of_student(shown: Any, *conditions: Any) -> Select[Any]:
+    """Select something of the guardians of a row of students."""
     return (
-        select(
-            json_object(
-                full_name=Guardian.full_name,
-                relationship=StudentGuardian.relationship,
-                phone_number=Guardian.phone_number,
-                email_address=Guardian.email_address,
-            )
-        )
+        select(shown)
         .select_from(StudentGuardian)
         .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
         .where(StudentGuardian.student_id == Student.id, *conditions)
@@ -184,19 +177,7 @@ def _guardian_where(*conditions: Any) -> Select[Any]:
 
 def notified_guardians(reach: Reach | None) -> Any:
     """Write the guardians who receive reports of a row of students, those in reach: primary first, then by name."""
-    guardian = json_object(
-        full_name=Guardian.full_name,
-        relationship=StudentGuardian.relationship,
-        phone_number=Guardian.phone_number,
-        email_address=Guardian.email_address,
-    )
-    query = (
-        select(_listed(func.json_agg(aggregate_order_by(guardian, *_PRIMARY_FIRST))))
-        .select_from(StudentGuardian)
-        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
-        .where(StudentGuardian.student_id == Student.id, _receives)
-        .correlate(Student)
-    )
+    query = _of_student(array_of(_REACHED, *_PRIMARY_FIRST), _receives)
     return (query if reach is None else query.where(_in_reach(reach))).scalar_subquery()
 
 
@@ -296,9 +277,9 @@ def facts_of_guardians(
     of_students = _of_students(student_id, student_ids)
     if of_students is not None:
         link = json_object(**{column.name: column for column in StudentGuardian.__table__.columns})
-        links = select(_listed(func.json_agg(link))).where(of_students).scalar_subquery()
+        links = select(array_of(link)).where(of_students).scalar_subquery()
     if named is not None:
-        keys = select(_listed(func.json_agg(json_object(**dict(named.c))))).scalar_subquery()
+        keys = select(array_of(json_object(**dict(named.c)))).scalar_subquery()
     children = (
         select(func.count())
         .select_from(StudentGuardian)
@@ -318,7 +299,7 @@ def facts_of_guardians(
         row=row, **{**_KEYS, "name": _compared(Guardian.full_name)}, children=children, stops=stops
     )
     people = (
-        select(_listed(func.json_agg(aggregate_order_by(person, Guardian.created_at, Guardian.id))))
+        select(array_of(person, Guardian.created_at, Guardian.id))
         .where(Guardian.id.in_(_guardian_ids(of_students, guardian_id, named)))
         .scalar_subquery()
     )

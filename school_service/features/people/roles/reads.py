@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import exists, func, literal_column, select
 
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, array_of, read_model
 from school_service.core.records import lock_in_order
 from school_service.features.audit.models import AuditEntry
 from school_service.features.people.models import (
@@ -40,13 +40,7 @@ def permissions_as_json(query: Query) -> Any:
     """Write the permissions found by a query as a JSON array, in the order of the query."""
     table = query.subquery("permission")
     return (
-        select(
-            func.coalesce(
-                func.json_agg(func.row_to_json(literal_column("permission"))), literal_column("'[]'::json")
-            )
-        )
-        .select_from(table)
-        .scalar_subquery()
+        select(array_of(func.row_to_json(literal_column("permission")))).select_from(table).scalar_subquery()
     )
 
 

@@ -7,12 +7,12 @@ from uuid import UUID
 
 import orjson
 from sqlalchemy import JSON, case, func, literal_column, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql import cast
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import (
     Query,
+    array_of,
     as_json,
     json_object,
     read_model,
@@ -68,17 +68,10 @@ def users(search: str | None = None, reach: Reach | None = None) -> Query:
     """
     roles = (
         select(
-            func.coalesce(
-                func.json_agg(
-                    aggregate_order_by(
-                        json_object(
-                            roleId=UserRole.role_id, userId=UserRole.user_id, createdAt=UserRole.created_at
-                        ),
-                        UserRole.created_at,
-                        UserRole.role_id,
-                    )
-                ),
-                literal_column("'[]'::json"),
+            array_of(
+                json_object(roleId=UserRole.role_id, userId=UserRole.user_id, createdAt=UserRole.created_at),
+                UserRole.created_at,
+                UserRole.role_id,
             )
         )
         .where(UserRole.user_id == User.id)

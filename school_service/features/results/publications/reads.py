@@ -433,8 +433,7 @@ def _registers_missing(scope: CTE, batch_ids: Any) -> Any:
 
 def _trait_types() -> Any:
     """The types of traits with definitions."""
-    types = func.json_agg(MetricDefinition.metric_type.distinct())
-    return select(func.coalesce(types, literal_column("'[]'::json"))).scalar_subquery()
+    return select(array_of(MetricDefinition.metric_type.distinct())).scalar_subquery()
 
 
 def _with_photo(people: CTE) -> Any:

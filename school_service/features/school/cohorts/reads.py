@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, case, cast, exists, func, literal_column, or_, select
+from sqlalchemy import Text, case, cast, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.counters import BATCHES, number_taken
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.read_models import Query, array_of, json_object, read_model
 from school_service.features.reach import scopes
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort
 
@@ -35,8 +35,7 @@ def cohorts(session: UUID | None = None, reach: Reach | None = None) -> Query:
 def _arms(reach: Reach | None) -> Any:
     """A column of a query of Cohort: its arms in reach by name."""
     arm = batches.query(reach=reach).where(Batch.cohort_id == Cohort.id).correlate(Cohort).subquery()
-    listed = func.json_agg(aggregate_order_by(json_object(**arm.c), arm.c.name, arm.c.id))
-    return select(func.coalesce(listed, literal_column("'[]'::json"))).scalar_subquery()
+    return select(array_of(json_object(**arm.c), arm.c.name, arm.c.id)).scalar_subquery()
 
 
 @read_model

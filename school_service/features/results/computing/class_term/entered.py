@@ -31,7 +31,7 @@ from sqlalchemy import Uuid as UuidType
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, json_object
+from school_service.core.read_models import Query, array_of, json_object
 from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.classes.subject_teachers.reads import teachers_by_arm
@@ -315,7 +315,7 @@ def submissions(scope: CTE) -> Any:
         of.submitted_by,
         of.submitted_by_name,
     )
-    query = select(func.coalesce(func.json_agg(row), _NONE)).where(
+    query = select(array_of(row)).where(
         of.cohort_id == value_of(scope, "cohort_id"), of.term_id == value_of(scope, "term_id")
     )
     return query.scalar_subquery()
@@ -348,8 +348,7 @@ def _bands(level: Any) -> Any:
 
 def listed(document: Any, *order: Any, of: Any) -> Any:
     """A column: the rows of something as an array of documents, in order."""
-    array = func.json_agg(aggregate_order_by(document, *order))
-    return select(func.coalesce(array, _NONE)).select_from(of).scalar_subquery()
+    return select(array_of(document, *order)).select_from(of).scalar_subquery()
 
 
 def _numbered(rows: CTE, *columns: str) -> Any:
@@ -362,7 +361,7 @@ def _grouped(table: FromClause) -> Any:
     key, *others = table.c
     arrays = [func.array_to_json(func.array_agg(each)) for each in others]
     of_key = select(func.json_build_array(key, *arrays).label("row")).group_by(key).subquery("of_keys")
-    return select(func.coalesce(func.json_agg(of_key.c.row), _NONE)).select_from(of_key).scalar_subquery()
+    return select(array_of(of_key.c.row)).select_from(of_key).scalar_subquery()
 
 
 def rows_of(table: FromClause) -> Any:
