@@ -199,6 +199,18 @@ def row_lock(model: type[Any]) -> Lock:
     return lock
 
 
+def lock_through(reference: Any, model: type[Any]) -> Lock:
+    """Make the lock, FOR NO KEY UPDATE, of the record of a model that another refers to, by the other's id."""
+    referring = reference.class_
+
+    @statement
+    def lock(record_id: UUID) -> Any:
+        locked = select(model.id).join(referring, reference == model.id).where(referring.id == record_id)
+        return locked.with_for_update(key_share=True, of=model)
+
+    return lock
+
+
 def table_lock(model: type[Any], *, shared: bool = False) -> Lock:
     """Make the lock of a table against its other writers, for `if_match`; the id of the record is not used.
 

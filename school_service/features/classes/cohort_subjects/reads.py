@@ -8,9 +8,9 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.statements import lock_through
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
 from school_service.features.people.models import IS_THERE, Employee, Student, User
 from school_service.features.people.students.reads import students
@@ -128,12 +128,5 @@ def lock_cohort(cohort_id: UUID, subject_id: UUID) -> Query:
     )
 
 
-@judged_before
-def lock_cohort_of(cohort_subject_id: UUID) -> Query:
-    """Lock the cohort of a cohort subject FOR NO KEY UPDATE: nobody enrolls students, who take its subjects."""
-    return (
-        select(Cohort.id)
-        .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
-        .where(CohortSubject.id == cohort_subject_id)
-        .with_for_update(key_share=True, of=Cohort)
-    )
+lock_cohort_of = lock_through(CohortSubject.cohort_id, Cohort)
+"""Locks the cohort of a cohort subject: nobody enrolls students, who take its subjects."""

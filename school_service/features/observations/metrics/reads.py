@@ -13,6 +13,7 @@ from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.records import is_one_of
+from school_service.core.statements import lock_through
 from school_service.features.observations.published import published_name
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
@@ -99,15 +100,8 @@ def metric(metric_id: UUID) -> Query:
     return _records().where(Metric.id == metric_id)
 
 
-@read_model
-def lock_cohort_of(metric_id: UUID) -> Query:
-    """Lock the cohort of a record FOR NO KEY UPDATE, as the entry of a sheet and a publication do first."""
-    return (
-        select(Cohort.id)
-        .join(Metric, Metric.cohort_id == Cohort.id)
-        .where(Metric.id == metric_id)
-        .with_for_update(key_share=True, of=Cohort)
-    )
+lock_cohort_of = lock_through(Metric.cohort_id, Cohort)
+"""Locks the cohort of a record, as the entry of a sheet and a publication do first."""
 
 
 @read_model

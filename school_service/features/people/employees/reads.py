@@ -8,6 +8,7 @@ from sqlalchemy import exists, func, select
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.core.statements import lock_through
 from school_service.features.people.contacts.service import or_null
 from school_service.features.people.models import (
     IS_THERE,
@@ -118,15 +119,8 @@ def next_of_kin(employee_id: UUID, reach: Reach | None = None) -> Query:
     return query if reach is None else query.where(scopes.is_employee(reach, Employee.id))
 
 
-@read_model
-def account_lock(employee_id: UUID) -> Query:
-    """Select the id of an employee's user account, locked FOR NO KEY UPDATE; the employee's row is locked before it."""
-    return (
-        select(User.id)
-        .join(Employee, Employee.user_id == User.id)
-        .where(Employee.id == employee_id)
-        .with_for_update(key_share=True, of=User)
-    )
+account_lock = lock_through(Employee.user_id, User)
+"""Locks the user account of an employee, whose row is locked before it."""
 
 
 @read_model

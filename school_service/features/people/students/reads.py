@@ -15,6 +15,7 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.records import one_of
 from school_service.core.search import matches, may_match
+from school_service.core.statements import lock_through
 from school_service.features.people.guardians.reads import primary_guardian
 from school_service.features.people.models import (
     SEARCHED_OF_STUDENT,
@@ -130,15 +131,8 @@ def student(student_id: UUID, reach: Reach | None = None) -> Query:
     return students.query(reach=reach).where(Student.id == student_id)
 
 
-@read_model
-def account_lock(student_id: UUID) -> Query:
-    """Select the id of a student's user account, locked FOR NO KEY UPDATE; the student's row is locked before it."""
-    return (
-        select(User.id)
-        .join(Student, Student.user_id == User.id)
-        .where(Student.id == student_id)
-        .with_for_update(key_share=True, of=User)
-    )
+account_lock = lock_through(Student.user_id, User)
+"""Locks the user account of a student, whose row is locked before it."""
 
 
 def account_as_json(columns: Sequence[str]) -> Any:
