@@ -9,7 +9,7 @@ import marshmallow as ma
 from marshmallow import fields
 
 from school_service.core.columns import Enumeration
-from school_service.core.errors import SAID_BACK
+from school_service.core.errors import SAID_BACK, Invalid
 from school_service.sheets.days import DAY_ORDERS
 from school_service.web.error_bounds import LEFT_OUT_HERE, MOST_MESSAGES
 from school_service.web.fields import Choice, ListOf, QueryBoolean
@@ -87,6 +87,16 @@ class MineSchema(Schema):
         """Leave it out of the filters."""
         filters.pop("mine", None)
         return filters
+
+
+def validated(schema: ma.Schema, record: dict[str, Any]) -> dict[str, Any]:
+    """Validate a record of a sheet by a schema; raises Invalid, naming the fields."""
+    try:
+        loaded: dict[str, Any] = schema.load(record)
+    except ma.ValidationError as error:
+        messages: Any = error.messages
+        raise Invalid("The record is not valid.", messages) from None
+    return loaded
 
 
 class Array(Schema):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from marshmallow import Schema as MarshmallowSchema
 from marshmallow import ValidationError, fields, validates_schema
 
-from school_service.core.errors import Invalid
 from school_service.features.people.contacts.schemas import ContactDetailsSchema
 from school_service.features.people.employees.service import BORN_AFTER
 from school_service.web.fields import Id, IsoDate, Nested, StrictInteger, Text, free_text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, validated
 
 
 class EmployeeSchema(RecordSchema):
@@ -162,16 +162,6 @@ class _ImportedEmployeeSchema(NewEmployeeSchema):
             raise ValidationError(f"{BORN_AFTER.capitalize()}.", "dob")
 
 
-def validate_imported(record: dict[str, Any]) -> dict[str, Any]:
-    """Validate an employee of a sheet; raises Invalid, naming the fields."""
-    try:
-        validated: dict[str, Any] = _imported.load(record)
-    except ValidationError as error:
-        messages: Any = error.messages
-        raise Invalid("The record is not valid.", messages) from None
-    return validated
-
-
 def _members(schema: MarshmallowSchema, prefix: str = "") -> Iterator[str]:
     for name, field in schema.fields.items():
         yield f"{prefix}{name}"
@@ -179,9 +169,13 @@ def _members(schema: MarshmallowSchema, prefix: str = "") -> Iterator[str]:
             yield from _members(field.schema, f"{prefix}{name}.")
 
 
-_imported = _ImportedEmployeeSchema(
-    partial=tuple(name for name in _members(_ImportedEmployeeSchema()) if name not in _NEEDED)
+validate_imported = partial(
+    validated,
+    _ImportedEmployeeSchema(
+        partial=tuple(name for name in _members(_ImportedEmployeeSchema()) if name not in _NEEDED)
+    ),
 )
+"""Validates an employee of a sheet."""
 
 
 class FormTeacherSchema(RecordSchema):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
+from functools import partial
 from typing import Any
 
 import marshmallow as ma
 from marshmallow import fields, validate
 
-from school_service.core.errors import Invalid
 from school_service.core.genders import listed_gender
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.guardians.schemas import WholeName
@@ -17,7 +17,7 @@ from school_service.features.people.models import ACTIVE, SCHOOLING_LENGTH, STUD
 from school_service.features.people.students.leaving import OF_LEAVERS
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, Text, sought_text
-from school_service.web.schemas import MineSchema, RecordSchema, Schema, described
+from school_service.web.schemas import MineSchema, RecordSchema, Schema, described, validated
 from tenants.clock import now
 
 EARLIEST_DOB = date(1900, 1, 1)
@@ -211,30 +211,7 @@ class _ListedChangesSchema(StudentChangesSchema):
     guardian_2 = WholeRecord(NewGuardianSchema, required=False)
 
 
-def validate_student(record: dict[str, Any]) -> dict[str, Any]:
-    """Validate a record as `POST /students` validates its body, and its `guardian_2`, a second guardian, as the first.
-
-    Raises Invalid, naming the fields.
-    """
-    try:
-        validated: dict[str, Any] = _new_student.load(record)
-    except ma.ValidationError as error:
-        messages: Any = error.messages
-        raise Invalid("The record is not valid.", messages) from None
-    return validated
-
-
-def validate_changes(changes: dict[str, Any]) -> dict[str, Any]:
-    """Validate changes as `PATCH /students/{id}` validates its body, and `guardian_2` as the guardian.
-
-    Raises Invalid, naming the fields.
-    """
-    try:
-        validated: dict[str, Any] = _changes.load(changes)
-    except ma.ValidationError as error:
-        messages: Any = error.messages
-        raise Invalid("The record is not valid.", messages) from None
-    return validated
-
-
-_new_student, _changes = _ImportedStudentSchema(), _ListedChangesSchema(partial=True)
+validate_student = partial(validated, _ImportedStudentSchema())
+"""Validates a record as `POST /students` validates its body, and its `guardian_2`, a second guardian, as the first."""
+validate_changes = partial(validated, _ListedChangesSchema(partial=True))
+"""Validates changes as `PATCH /students/{id}` validates its body, and `guardian_2` as the guardian."""
