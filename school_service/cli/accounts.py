@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from tenants.commands.arguments import Name, read_password
+from tenants.commands.arguments import NAME, read_password
 from tenants.commands.printing import as_json, show
 from tenants.commands.running import with_schools
 from tenants.tenancy import Administrator, Tenancy
@@ -17,7 +17,7 @@ from tenants.tenancy import Administrator, Tenancy
 
 @click.command("end-sessions", short_help="Sign the users of a school out.")
 @click.argument("school_id", metavar="ID", type=click.UUID)
-@click.option("--user", "username", type=Name(), help="The username of the one to sign out; default: all.")
+@click.option("--user", "username", type=NAME, help="The username of the one to sign out; default: all.")
 @as_json
 @with_schools
 def end_sessions(tenancy: Tenancy, school_id: UUID, username: str | None, as_json: bool) -> None:
@@ -31,7 +31,7 @@ def end_sessions(tenancy: Tenancy, school_id: UUID, username: str | None, as_jso
 
 @click.command("reset-admin", short_help="Make or revive an administrator of a school.")
 @click.argument("school_id", metavar="ID", type=click.UUID)
-@click.option("--user", "username", type=Name(), default="admin", show_default=True, help="Their username.")
+@click.option("--user", "username", type=NAME, default="admin", show_default=True, help="Their username.")
 @click.option("--password-stdin", is_flag=True, help="Read their password from standard input.")
 @as_json
 @with_schools

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from tenants.commands.arguments import Name
+from tenants.commands.arguments import NAME
 from tenants.commands.printing import as_json, show
 from tenants.commands.running import with_schools
 from tenants.tenancy import Tenancy
@@ -18,9 +18,9 @@ from tenants.tenancy import Tenancy
 @click.command("switch-roles", short_help="Let roles of a school reach one's own records alone.")
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @click.option(
-    "--own", multiple=True, type=Name(), help="A role, by its name, to reach one's own records alone."
+    "--own", multiple=True, type=NAME, help="A role, by its name, to reach one's own records alone."
 )
-@click.option("--school", multiple=True, type=Name(), help="A role to reach the whole school's records.")
+@click.option("--school", multiple=True, type=NAME, help="A role to reach the whole school's records.")
 @click.option("--add-seeded", is_flag=True, help="Make the roles of a new school that are missing.")
 @click.option("--yes", is_flag=True, help="Switch at once; without it, only show what would change.")
 @as_json

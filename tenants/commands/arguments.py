@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,105 +33,85 @@ def history_option(text: str) -> Callable[[Callable[..., None]], Callable[..., N
     )
 
 
-class Name(click.ParamType):  # type: ignore[type-arg]
-    """A name of 1 to 120 characters, trimmed, its letters composed with their marks (NFC)."""
+class Checked(click.ParamType):  # type: ignore[type-arg]
+    """A text as a function returns it; its ValueError says why the text is refused."""
 
-    name = "name"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Trim the name, or refuse it."""
-        text = composed(str(value))
-        if not text or len(text) > LONGEST or not is_visible(text):
-            self.fail(f"a name has 1 to {LONGEST} characters that can be seen", param, ctx)
-        return text
-
-
-class Message(click.ParamType):  # type: ignore[type-arg]
-    """The change made by a migration, in words fit to name its file."""
-
-    name = "message"
+    def __init__(self, name: str, check: Callable[[str], str]) -> None:
+        self.name, self._check = name, check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Accept a message with a letter or digit in it."""
-        from tenants.migrations.new_revision import slug_of
-
+        """Check the text, or refuse it."""
         try:
-            slug_of(str(value))
+            return self._check(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
-        return str(value)
 
 
-class Access(click.ParamType):  # type: ignore[type-arg]
-    """A permission written ACCESS:SECTION, such as read:students."""
-
-    name = "access:section"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Accept a permission of the right form."""
-        if not _PERMISSION.fullmatch(str(value)):
-            self.fail(
-                f"{str(value)[:100]!r} is not of the form ACCESS:SECTION, such as read:students", param, ctx
-            )
-        return str(value)
+def _name(text: str) -> str:
+    """Trim a name, and compose its letters with their marks (NFC); raises ValueError."""
+    name = composed(text)
+    if not name or len(name) > LONGEST or not is_visible(name):
+        raise ValueError(f"a name has 1 to {LONGEST} characters that can be seen")
+    return name
 
 
-class Detail(click.ParamType):  # type: ignore[type-arg]
-    """A detail of a school, as `tenants.registry.details` takes it; empty: none."""
+def _message(text: str) -> str:
+    from tenants.migrations.new_revision import slug_of
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Trim the detail, or refuse it; empty stays empty."""
-        try:
-            return check_detail(self.name, str(value)) or ""
-        except ValueError as error:
-            self.fail(f"{str(value)[:100]!r}: it {error}", param, ctx)
+    slug_of(text)
+    return text
 
 
-class ShortName(click.ParamType):  # type: ignore[type-arg]
-    """The short name of a school, typed by people: small letters, digits and hyphens."""
-
-    name = "name"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Accept a short name; empty stays empty."""
-        if value and not SHORT_NAME.fullmatch(str(value)):
-            self.fail(
-                f"{str(value)[:100]!r}: a short name has 3 to 40 small letters, digits and hyphens, and no hyphen at "
-                "an end",
-                param,
-                ctx,
-            )
-        return str(value)
+def _access(text: str) -> str:
+    if not _PERMISSION.fullmatch(text):
+        raise ValueError(f"{text[:100]!r} is not of the form ACCESS:SECTION, such as read:students")
+    return text
 
 
-class RedirectUri(click.ParamType):  # type: ignore[type-arg]
-    """An address to lead people back to."""
-
-    name = "uri"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Accept an address permitted to a client; empty stays empty."""
-        try:
-            return check_redirect_uri(str(value)) if value else ""
-        except ValueError as error:
-            self.fail(f"{str(value)[:200]!r}: it {error}", param, ctx)
+def _detail(name: str, text: str) -> str:
+    try:
+        return check_detail(name, text) or ""
+    except ValueError as error:
+        raise ValueError(f"{text[:100]!r}: it {error}") from None
 
 
-class Recipient(click.ParamType):  # type: ignore[type-arg]
-    """A public key of age, such as age1…"""
+def _short_name(text: str) -> str:
+    if text and not SHORT_NAME.fullmatch(text):
+        raise ValueError(
+            f"{text[:100]!r}: a short name has 3 to 40 small letters, digits and hyphens, and no hyphen at an end"
+        )
+    return text
 
-    name = "recipient"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Accept a public key; the message does not repeat the value, perhaps a private one."""
-        try:
-            parse_recipient(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        return str(value)
+def _redirect_uri(text: str) -> str:
+    try:
+        return check_redirect_uri(text) if text else ""
+    except ValueError as error:
+        raise ValueError(f"{text[:200]!r}: it {error}") from None
+
+
+def _recipient(text: str) -> str:
+    # The message does not repeat the text, perhaps a private key.
+    parse_recipient(text)
+    return text
+
+
+NAME = Checked("name", _name)
+MESSAGE = Checked("message", _message)
+"""The change made by a migration, in words fit to name its file."""
+ACCESS = Checked("access:section", _access)
+"""A permission, such as read:students."""
+SHORT_NAME_OF_SCHOOL = Checked("name", _short_name)
+"""The short name of a school, typed by people; empty: none."""
+REDIRECT_URI = Checked("uri", _redirect_uri)
+"""An address to lead people back to; empty: none."""
+RECIPIENT = Checked("recipient", _recipient)
+"""A public key of age, such as age1…"""
+
+
+def detail(name: str) -> Checked:
+    """Make the kind of a detail of a school, as `tenants.registry.details` takes it; empty: none."""
+    return Checked(name, partial(_detail, name))
 
 
 def read_password(tenancy: Tenancy, username: str) -> str:

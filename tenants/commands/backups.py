@@ -13,7 +13,7 @@ from tenants.backups.backup import back_up
 from tenants.backups.backup_all import BackupReport, back_up_all
 from tenants.backups.encryption import read_identities
 from tenants.backups.restore import restore
-from tenants.commands.arguments import Name, Recipient
+from tenants.commands.arguments import NAME, RECIPIENT
 from tenants.commands.printing import as_json, show
 from tenants.commands.running import progress_bar, with_schools
 from tenants.tenancy import Tenancy
@@ -40,7 +40,7 @@ from tenants.wording import counted
 @click.option(
     "--encrypt-to",
     "recipients",
-    type=Recipient(),
+    type=RECIPIENT,
     multiple=True,
     help="Encrypt to this public key of age, age1…; may be given again.  [default: BACKUP_RECIPIENT]",
 )
@@ -94,7 +94,7 @@ def _show_report(report: BackupReport, as_json: bool) -> None:
 @click.command("restore", short_help="Restore a school from its backup.")
 @click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--id", "school_id", type=click.UUID, help="The school's new id; default: its own.")
-@click.option("--name", type=Name(), help="The school's new name; default: its own.")
+@click.option("--name", type=NAME, help="The school's new name; default: its own.")
 @click.option(
     "--identity",
     "key_file",

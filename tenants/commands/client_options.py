@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tenants.commands.arguments import Name, RedirectUri
+from tenants.commands.arguments import NAME, REDIRECT_URI
 from tenants.registry.redirect_uris import MAX_REDIRECT_URIS
 from tenants.tenancy import Tenancy
 
@@ -22,14 +22,14 @@ PEOPLE = {
     "redirect_uris": (
         "--redirect-uri",
         {
-            "type": RedirectUri(),
+            "type": REDIRECT_URI,
             "multiple": True,
             "help": "An address of its own, to which people are led back.",
         },
     ),
     "post_logout_uris": (
         "--post-logout-uri",
-        {"type": RedirectUri(), "multiple": True, "help": "The same for whoever has signed out."},
+        {"type": REDIRECT_URI, "multiple": True, "help": "The same for whoever has signed out."},
     ),
     "user_permissions": (
         "--user-permission",
@@ -85,7 +85,7 @@ def _of_people(tenancy: Tenancy, given: dict[str, Any]) -> dict[str, Any]:
             if len(fields[name]) > MAX_REDIRECT_URIS and name != "user_permissions":
                 raise click.UsageError(f"A client has at most {MAX_REDIRECT_URIS} of {PEOPLE[name][0]}.")
     if "name" in fields:
-        fields["name"] = Name().convert(fields["name"], None, None) if fields["name"].strip() else None
+        fields["name"] = NAME.convert(fields["name"], None, None) if fields["name"].strip() else None
     if only and "user_permissions" in fields:
         raise click.UsageError("--user-permission and --sign-in-only exclude each other.")
     if "user_permissions" in fields:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import click
 
-from tenants.commands.arguments import Access, Name
+from tenants.commands.arguments import ACCESS, NAME
 from tenants.commands.client_options import PEOPLE, people_options, require_permissions
 from tenants.commands.printing import as_json, show, show_table
 from tenants.commands.running import with_tenancy
@@ -35,12 +35,12 @@ _TELLS_ADDRESSES = "Believe what it says of its end users' addresses, in the hea
 
 
 @click.command("create", short_help="Grant a client schools and permissions.")
-@click.argument("client_id", metavar="ID", type=Name())
+@click.argument("client_id", metavar="ID", type=NAME)
 @click.option(
     "--school", "school_ids", metavar="ID", type=click.UUID, multiple=True, help="A school it may enter."
 )
 @click.option("--all-schools", is_flag=True, help="Let it enter every school, later ones too.")
-@click.option("--permission", "permissions", type=Access(), multiple=True, help="Something it may do there.")
+@click.option("--permission", "permissions", type=ACCESS, multiple=True, help="Something it may do there.")
 @click.option("--all-permissions", is_flag=True, help="Let it do everything.")
 @click.option("--tells-addresses", is_flag=True, help=_TELLS_ADDRESSES)
 @click.option(
@@ -109,7 +109,7 @@ def list_(tenancy: Tenancy, as_json: bool) -> None:
 
 
 @click.command("edit", short_help="Change what a client is believed, and has for people.")
-@click.argument("client_id", metavar="ID", type=Name())
+@click.argument("client_id", metavar="ID", type=NAME)
 @click.option("--tells-addresses/--tells-no-addresses", default=None, help=_TELLS_ADDRESSES)
 @click.option(
     "--public/--confidential",
@@ -177,7 +177,7 @@ def _tell_of_sessions(*, lowered: bool, ended: bool) -> None:
 
 
 @click.command("rotate", short_help="Give a client another secret.")
-@click.argument("client_id", metavar="ID", type=Name())
+@click.argument("client_id", metavar="ID", type=NAME)
 @click.option(
     "--end-tokens", is_flag=True, help="End its tokens, too: whoever knew the secret may have some."
 )
@@ -194,7 +194,7 @@ def rotate(tenancy: Tenancy, client_id: str, end_tokens: bool, as_json: bool) ->
 
 
 @click.command("revoke")
-@click.argument("client_id", metavar="ID", type=Name())
+@click.argument("client_id", metavar="ID", type=NAME)
 @as_json
 @with_tenancy
 def revoke(tenancy: Tenancy, client_id: str, as_json: bool) -> None:

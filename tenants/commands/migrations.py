@@ -10,7 +10,7 @@ from uuid import UUID
 
 import click
 
-from tenants.commands.arguments import Message, history_option
+from tenants.commands.arguments import MESSAGE, history_option
 from tenants.commands.printing import as_json
 from tenants.commands.running import CONCERNED, progress_bar, with_schools, with_tenancy
 from tenants.migrations.migrate import MAX_WORKERS, migrate_schools, stopped_by_signals
@@ -101,7 +101,7 @@ def check_(folder: Path, as_json: bool) -> None:
 
 
 @click.command("revision", short_help="Draft the next migration (for developers).")
-@click.argument("message", type=Message())
+@click.argument("message", type=MESSAGE)
 @click.option("--empty", is_flag=True, help="Write a migration to be filled by hand, where nothing differs.")
 @history_option("Add to the migrations of this folder.")
 @with_tenancy

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import click
 
-from tenants.commands.arguments import Detail, Name, ShortName, read_password
+from tenants.commands.arguments import NAME, SHORT_NAME_OF_SCHOOL, detail, read_password
 from tenants.commands.printing import as_json, show, show_table
 from tenants.commands.running import FILLER, progress_bar, with_schools, with_tenancy
 from tenants.exceptions import UnfitPlacement
@@ -26,7 +26,7 @@ SAMPLE = "Sample"
 """The first word of the name of a sample school."""
 
 short_name_option = click.option(
-    "--short-name", type=ShortName(), help="What people type for the school where they sign in."
+    "--short-name", type=SHORT_NAME_OF_SCHOOL, help="What people type for the school where they sign in."
 )
 
 _DETAILS = {
@@ -49,16 +49,14 @@ def details_options(verb: Callable[..., None]) -> Callable[..., None]:
         verb(*arguments, details=details, **options)
 
     for name, (flag, words) in reversed(_DETAILS.items()):
-        with_details = click.option(flag, name, type=Detail(name), help=words)(with_details)
+        with_details = click.option(flag, name, type=detail(name), help=words)(with_details)
     return with_details
 
 
 @click.command("create", short_help="Create a school, ready to use.")
-@click.argument("name", type=Name())
+@click.argument("name", type=NAME)
 @click.option("--id", "school_id", type=click.UUID, help="The school's id; default: a new one.")
-@click.option(
-    "--admin", "username", type=Name(), default="admin", show_default=True, help="First user's name."
-)
+@click.option("--admin", "username", type=NAME, default="admin", show_default=True, help="First user's name.")
 @click.option("--password-stdin", is_flag=True, help="Read the first user's password from standard input.")
 @click.option("--sample", is_flag=True, help="Fill it as a school of the demo; its name begins with Sample.")
 @short_name_option
@@ -84,7 +82,7 @@ def create(
     if sample:
         if password_stdin:
             raise click.UsageError("--sample makes every password itself: leave --password-stdin out.")
-        name = name if f"{name} ".startswith(f"{SAMPLE} ") else Name().convert(f"{SAMPLE} {name}", None, None)
+        name = name if f"{name} ".startswith(f"{SAMPLE} ") else NAME.convert(f"{SAMPLE} {name}", None, None)
     if short_name:
         details = {**details, "short_name": short_name}
     password = read_password(tenancy, username) if password_stdin else secrets.token_urlsafe(12)
@@ -160,7 +158,7 @@ def resume(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
 
 @click.command("rename")
 @click.argument("school_id", metavar="ID", type=click.UUID)
-@click.argument("name", type=Name())
+@click.argument("name", type=NAME)
 @as_json
 @with_schools
 def rename(tenancy: Tenancy, school_id: UUID, name: str, as_json: bool) -> None:
