@@ -9,7 +9,7 @@ import marshmallow as ma
 from marshmallow import fields
 
 from school_service.web.fields import QueryInteger
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, list_of
 
 MAX_PAGE_SIZE = 1000
 DEFAULT_PAGE_SIZE = 50
@@ -47,6 +47,6 @@ def envelope(schema: type[ma.Schema]) -> type[ma.Schema]:
         "page_size": fields.Integer(),
         "total_pages": fields.Integer(),
         "total": described(fields.Integer, "All matching records."),
-        "data": fields.List(fields.Nested(schema)),
+        "data": list_of(schema),
     }
     return RecordSchema.from_dict(members, name=f"{schema.__name__.removesuffix('Schema')}PageSchema")

@@ -70,6 +70,12 @@ def described(kind: Callable[..., Kind], description: str, *arguments: Any, **op
     return kind(*arguments, metadata={"description": description}, **options)
 
 
+def list_of(schema: type[ma.Schema], description: str | None = None, **options: Any) -> fields.List[Any]:
+    """Make a field of records, with its words in the document, if it has some."""
+    metadata = {} if description is None else {"description": description}
+    return fields.List(fields.Nested(schema), metadata=metadata, **options)
+
+
 class MineSchema(Schema):
     """A filter for callers with the whole school in reach: only the records in reach by their relations.
 
@@ -205,14 +211,8 @@ class UploadedRowsSchema(RecordSchema):
     updated = fields.Integer()
     unchanged = fields.Integer()
     blank = described(fields.Integer, "Nothing filled in: what is there stays.")
-    changes = described(
-        fields.List, "Of a dry run: what the upload would change.", fields.Nested(RowChangeSchema)
-    )
-    not_in_sheet = described(
-        fields.List,
-        "Of a dry run: who of the class has no row in the sheet.",
-        fields.Nested(MissingStudentSchema),
-    )
+    changes = list_of(RowChangeSchema, "Of a dry run: what the upload would change.")
+    not_in_sheet = list_of(MissingStudentSchema, "Of a dry run: who of the class has no row in the sheet.")
     ignored_columns = described(
         fields.List,
         "Where there are any: columns that are not known, of which nothing was read.",
@@ -257,15 +257,11 @@ class ImportedRowsSchema(RecordSchema):
 
     rows = described(fields.Integer, "Rows of the sheet that are not empty.")
     created = described(fields.Integer, "Records made of them.")
-    errors = described(
-        fields.List,
-        "Empty: a sheet with errors is refused with 422, which lists them by row.",
-        fields.Nested(RowErrorSchema),
+    errors = list_of(
+        RowErrorSchema, "Empty: a sheet with errors is refused with 422, which lists them by row."
     )
-    replaced_values = described(
-        fields.List,
-        "Where there are any: values that are stored as another, such as F as FEMALE.",
-        fields.Nested(ReplacedValueSchema),
+    replaced_values = list_of(
+        ReplacedValueSchema, "Where there are any: values that are stored as another, such as F as FEMALE."
     )
     ignored_columns = described(
         fields.List,
@@ -294,7 +290,7 @@ class ErrorDetailsSchema(Schema):
     )
     query = described(fields.Dict, "Parameters of the query.", keys=fields.String())
     files = described(fields.Dict, "Files of the form.", keys=fields.String())
-    rows = described(fields.List, "Cells of an uploaded sheet, by row.", fields.Nested(RowErrorSchema))
+    rows = list_of(RowErrorSchema, "Cells of an uploaded sheet, by row.")
     left_out = described(
         fields.Integer, "Where not all is told: of how many members, parameters or rows nothing is."
     )

@@ -9,7 +9,7 @@ from school_service.features.people.guardians.schemas import GuardianSchema
 from school_service.features.people.models import REACHES
 from school_service.features.people.students.schemas import StudentSchema
 from school_service.features.people.users.schemas import SchoolSchema, UserSchema
-from school_service.web.schemas import NamedSchema, RecordSchema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, described, list_of
 
 _REACH = "SCHOOL: the whole school's records; OWN: those that the caller is related to."
 
@@ -67,13 +67,11 @@ class MeSchema(RecordSchema):
     user = described(fields.Nested, "The user; null for a machine client.", UserSchema, allow_none=True)
     client = described(fields.String, "The id of the machine client; null for a user.", allow_none=True)
     school = fields.Nested(SchoolSchema)
-    roles = described(fields.List, "By name.", fields.Nested(MyRoleSchema))
-    permissions = described(fields.List, "Those of the token, by name.", fields.Nested(MyPermissionSchema))
-    classes = described(fields.List, "The batches that the caller looks after.", fields.Nested(MyClassSchema))
-    subjects = described(fields.List, "What the caller teaches today.", fields.Nested(SubjectTeacherSchema))
-    children = described(
-        fields.List, "The students of whom the caller is a guardian.", fields.Nested(MyChildSchema)
-    )
+    roles = list_of(MyRoleSchema, "By name.")
+    permissions = list_of(MyPermissionSchema, "Those of the token, by name.")
+    classes = list_of(MyClassSchema, "The batches that the caller looks after.")
+    subjects = list_of(SubjectTeacherSchema, "What the caller teaches today.")
+    children = list_of(MyChildSchema, "The students of whom the caller is a guardian.")
     student = described(
         fields.Nested, "The student that the caller is, if any.", StudentSchema, allow_none=True
     )

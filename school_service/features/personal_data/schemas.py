@@ -48,7 +48,7 @@ from school_service.features.results.promotions.schemas import PromotionReasonSc
 from school_service.features.school.models import Enrollment
 from school_service.features.scores.models import Absence, GradebookEntry
 from school_service.features.year.models import TermComment
-from school_service.web.schemas import RecordSchema, described
+from school_service.web.schemas import RecordSchema, described, list_of
 
 Field = fields.Field[Any]
 
@@ -157,14 +157,12 @@ StoredLeftOutSchema = _rows_of(LeftOut, session=_name(), term=_name())
 StoredPromotionAmendmentSchema = _rows_of(PromotionAmendment)
 StoredPromotionDecisionSchema = _rows_of(
     PromotionDecision,
-    reasons=fields.List(fields.Nested(PromotionReasonSchema)),
+    reasons=list_of(PromotionReasonSchema),
     session=_name(),
-    amended=fields.List(fields.Nested(StoredPromotionAmendmentSchema)),
+    amended=list_of(StoredPromotionAmendmentSchema),
 )
 StoredMetricScoreSchema = _rows_of(MetricScore, trait=_name())
-StoredMetricSchema = _rows_of(
-    Metric, session=_name(), term=_name(), scores=fields.List(fields.Nested(StoredMetricScoreSchema))
-)
+StoredMetricSchema = _rows_of(Metric, session=_name(), term=_name(), scores=list_of(StoredMetricScoreSchema))
 StoredGraduateSchema = _rows_of(Graduate)
 StoredBankAccountSchema = _rows_of(BankAccount)
 StoredNextOfKinSchema = _rows_of(NextOfKin)
@@ -183,26 +181,15 @@ class AccountDataSchema(RecordSchema):
     """The stored data of the holder of an account; the account without its password."""
 
     user = fields.Nested(StoredUserSchema)
-    roles = fields.List(fields.Nested(StoredUserRoleSchema))
-    contacts = fields.List(fields.Nested(StoredContactSchema))
-    sessions = described(
-        fields.List, "Where they have signed in by a client.", fields.Nested(StoredUserSessionSchema)
-    )
-    identities = described(
-        fields.List, "The outside sign-ins that open the account.", fields.Nested(StoredUserIdentitySchema)
-    )
-    invitations = described(
-        fields.List, "The open one, without its code; or none.", fields.Nested(StoredInvitationSchema)
-    )
-    photos = described(
-        fields.List,
-        "The one that is kept, or none; `image` is in base64.",
-        fields.Nested(StoredUserPhotoSchema),
-    )
-    audit = described(
-        fields.List,
+    roles = list_of(StoredUserRoleSchema)
+    contacts = list_of(StoredContactSchema)
+    sessions = list_of(StoredUserSessionSchema, "Where they have signed in by a client.")
+    identities = list_of(StoredUserIdentitySchema, "The outside sign-ins that open the account.")
+    invitations = list_of(StoredInvitationSchema, "The open one, without its code; or none.")
+    photos = list_of(StoredUserPhotoSchema, "The one that is kept, or none; `image` is in base64.")
+    audit = list_of(
+        StoredAuditEntrySchema,
         "Changes of these records, the oldest first. Who made one is told where it was the person.",
-        fields.Nested(StoredAuditEntrySchema),
     )
 
 
@@ -210,18 +197,18 @@ class StudentDataSchema(AccountDataSchema):
     """All stored data of a student."""
 
     student = fields.Nested(StoredStudentSchema)
-    guardians = described(fields.List, "The student's guardians.", fields.Nested(StoredStudentGuardianSchema))
-    enrollments = fields.List(fields.Nested(StoredEnrollmentSchema))
-    subject_enrollments = fields.List(fields.Nested(StoredSubjectEnrollmentSchema))
-    gradebook_entries = fields.List(fields.Nested(StoredGradebookEntrySchema))
-    absences = fields.List(fields.Nested(StoredAbsenceSchema))
-    marks = described(fields.List, "Of attendance, in every register.", fields.Nested(StoredMarkSchema))
-    metrics = fields.List(fields.Nested(StoredMetricSchema))
-    term_comments = fields.List(fields.Nested(StoredTermCommentSchema))
-    report_cards = fields.List(fields.Nested(StoredReportCardSchema))
-    issued_transcripts = fields.List(fields.Nested(StoredIssuedTranscriptSchema))
-    left_out_students = fields.List(fields.Nested(StoredLeftOutSchema))
-    promotion_decisions = fields.List(fields.Nested(StoredPromotionDecisionSchema))
+    guardians = list_of(StoredStudentGuardianSchema, "The student's guardians.")
+    enrollments = list_of(StoredEnrollmentSchema)
+    subject_enrollments = list_of(StoredSubjectEnrollmentSchema)
+    gradebook_entries = list_of(StoredGradebookEntrySchema)
+    absences = list_of(StoredAbsenceSchema)
+    marks = list_of(StoredMarkSchema, "Of attendance, in every register.")
+    metrics = list_of(StoredMetricSchema)
+    term_comments = list_of(StoredTermCommentSchema)
+    report_cards = list_of(StoredReportCardSchema)
+    issued_transcripts = list_of(StoredIssuedTranscriptSchema)
+    left_out_students = list_of(StoredLeftOutSchema)
+    promotion_decisions = list_of(StoredPromotionDecisionSchema)
     graduate = fields.Nested(StoredGraduateSchema, allow_none=True)
 
 
@@ -231,10 +218,8 @@ class EmployeeDataSchema(AccountDataSchema):
     employee = fields.Nested(StoredEmployeeSchema)
     bank_account = fields.Nested(StoredBankAccountSchema, allow_none=True)
     next_of_kin = fields.Nested(StoredNextOfKinSchema, allow_none=True)
-    form_teachers = fields.List(fields.Nested(StoredFormTeacherSchema))
-    subject_teachers = described(
-        fields.List, "The subjects that they teach or taught.", fields.Nested(StoredSubjectTeacherSchema)
-    )
+    form_teachers = list_of(StoredFormTeacherSchema)
+    subject_teachers = list_of(StoredSubjectTeacherSchema, "The subjects that they teach or taught.")
 
 
 class GuardianDataSchema(AccountDataSchema):
@@ -242,4 +227,4 @@ class GuardianDataSchema(AccountDataSchema):
 
     user = fields.Nested(StoredUserSchema, allow_none=True)
     guardian = fields.Nested(StoredGuardianSchema)
-    children = described(fields.List, "The students whose guardian it is.", fields.Nested(StoredChildSchema))
+    children = list_of(StoredChildSchema, "The students whose guardian it is.")

@@ -10,7 +10,7 @@ from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import REACHES
 from school_service.features.role_reaches.judging import MOST
 from school_service.web.fields import Choice, Id, ListOf, Nested, QueryBoolean, StrictBoolean
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of
 
 MAX_ROLES = 100
 _ALL = f"How many there are: the list has {MOST:,} at most."
@@ -95,11 +95,9 @@ class UncoveredBatchSchema(RecordSchema):
 class UncoveredSchema(RecordSchema):
     """Subjects and batches of the current session within nobody's own reach."""
 
-    subjects = described(
-        fields.List, "Subjects and arms without a teacher.", fields.Nested(UncoveredSubjectSchema)
-    )
+    subjects = list_of(UncoveredSubjectSchema, "Subjects and arms without a teacher.")
     subjects_total = described(fields.Integer, _ALL)
-    batches = described(fields.List, "Batches without a form teacher.", fields.Nested(UncoveredBatchSchema))
+    batches = list_of(UncoveredBatchSchema, "Batches without a form teacher.")
     batches_total = described(fields.Integer, _ALL)
 
 
@@ -118,19 +116,16 @@ class DifferingRoleSchema(RecordSchema):
 class SwitchedRolesSchema(PlantedSchema):
     """The changes by a switch of roles, made or foreseen."""
 
-    roles = described(fields.List, "The roles that were named.", fields.Nested(SwitchedRoleSchema))
+    roles = list_of(SwitchedRoleSchema, "The roles that were named.")
     added = described(fields.List, "The names of roles that are new.", fields.String())
-    users = described(
-        fields.List,
+    users = list_of(
+        AffectedUserSchema,
         "Whose answers change, by username: first all who lose something, then others up to "
         f"{MOST:,} in all.",
-        fields.Nested(AffectedUserSchema),
     )
     users_total = described(fields.Integer, "How many there are.")
     users_losing = described(fields.Integer, "How many of them lose something: all are named.")
-    differs = described(
-        fields.List,
-        "Roles with other permissions than those of the same name of a new school.",
-        fields.Nested(DifferingRoleSchema),
+    differs = list_of(
+        DifferingRoleSchema, "Roles with other permissions than those of the same name of a new school."
     )
     uncovered = described(fields.Nested, "What nobody would reach as their own.", UncoveredSchema)

@@ -12,7 +12,7 @@ from school_service.features.attendance.registers.schemas import AttendanceStude
 from school_service.features.attendance.school_days.schemas import check_range
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Id, IsoDate, QueryInteger
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, list_of
 
 MOST_DAYS = 31
 
@@ -68,9 +68,7 @@ class AbsenceOfDaySchema(RecordSchema):
     kind = described(
         fields.String, "What the code counted when it was given.", validate=validate.OneOf((ABSENT, EXCUSED))
     )
-    guardians = described(
-        fields.List, "The primary first, then by name.", fields.Nested(NotifiedGuardianSchema)
-    )
+    guardians = list_of(NotifiedGuardianSchema, "The primary first, then by name.")
 
 
 class SumsSchema(RecordSchema):
@@ -115,12 +113,8 @@ class StudentMarkSchema(RecordSchema):
 class StudentAttendanceSchema(SumsSchema):
     """A student's attendance in a term, of the submitted registers."""
 
-    weeks = fields.List(fields.Nested(AttendanceWeekSchema))
-    marks = described(
-        fields.List,
-        "None, for families, where the school shows them sums alone.",
-        fields.Nested(StudentMarkSchema),
-    )
+    weeks = list_of(AttendanceWeekSchema)
+    marks = list_of(StudentMarkSchema, "None, for families, where the school shows them sums alone.")
 
 
 class MissingFilterSchema(Schema):

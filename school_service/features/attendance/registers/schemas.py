@@ -34,7 +34,7 @@ from school_service.web.fields import (
     StrictInteger,
     Text,
 )
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, list_of
 from tenants.names import is_too_long
 
 _BATCH = "A batch; a cohort's id is its first batch."
@@ -105,7 +105,7 @@ class RegisterSchema(RecordSchema):
     taken_at = described(fields.AwareDateTime, "When the teacher marked, by their device.", allow_none=True)
     changed_at = fields.AwareDateTime(allow_none=True)
     changed_by_name = fields.String(allow_none=True)
-    marks = fields.List(fields.Nested(MarkSchema))
+    marks = list_of(MarkSchema)
     enrolled = described(fields.Integer, "Who is in the class now.")
     present = described(fields.Integer, "With those who came late.")
     late = fields.Integer()

@@ -7,7 +7,7 @@ from typing import ClassVar
 from marshmallow import fields
 
 from school_service.web.fields import Id, QueryBoolean, StrictBoolean, sought_text
-from school_service.web.schemas import MineSchema, RecordSchema, Schema, described
+from school_service.web.schemas import MineSchema, RecordSchema, Schema, described, list_of
 
 
 class CohortSubjectSchema(RecordSchema):
@@ -38,11 +38,10 @@ class ListedCohortSubjectSchema(CohortSubjectSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"arms_without_teacher"})
 
-    arms_without_teacher = described(
-        fields.List,
+    arms_without_teacher = list_of(
+        ArmWithoutTeacherSchema,
         "Where `without_teacher` is true: the arms in which somebody takes it and nobody teaches it "
         "today, by name.",
-        fields.Nested(ArmWithoutTeacherSchema),
     )
 
 

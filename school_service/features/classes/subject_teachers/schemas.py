@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from school_service.features.classes.models import UNCOPIED
 from school_service.web.fields import MAX_IDS, Id, IsoDate, ListOf, Nested, QueryBoolean, sought_text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, list_of
 
 _SESSION = "The academic session's id or its name."
 _STARTS = "The first day, by the school's day; null: since ever."
@@ -132,6 +132,4 @@ class CopiedSchema(RecordSchema):
     rows = described(fields.Integer, "How many the session has.")
     copied = described(fields.Integer, "How many are new in the other session.")
     already_there = described(fields.Integer, "How many the other session had already.")
-    left_out = described(
-        fields.List, "Those that were not copied, each with the reason.", fields.Nested(UncopiedSchema)
-    )
+    left_out = list_of(UncopiedSchema, "Those that were not copied, each with the reason.")

@@ -19,7 +19,7 @@ from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Choice, ListOf, QueryInteger, Text
 from school_service.web.reading import write_alone
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, list_of
 from school_service.web.transactions import at_one_moment
 
 RESOURCE_NAMES = Enumeration("Resource", *NAMES)
@@ -85,7 +85,7 @@ class ChangeSchema(RecordSchema):
 class ChangesSchema(RecordSchema):
     """Changes, in their order, and the place behind them."""
 
-    changes = described(fields.List, "In their order.", fields.Nested(ChangeSchema))
+    changes = list_of(ChangeSchema, "In their order.")
     cursor = described(fields.String, "To go on from; its form may change.")
     more = described(fields.Boolean, "Whether there are more behind the cursor.")
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from marshmallow import fields, validate
 
 from school_service.features.people.gains.reads import KINDS, MOST_SHOWN
-from school_service.web.schemas import RecordSchema, described
+from school_service.web.schemas import RecordSchema, described, list_of
 
 
 class _Moment(fields.AwareDateTime):
@@ -50,11 +50,10 @@ class PlantedSchema(RecordSchema):
         {"credentials", "credentials_total", "credentials_of_kind"}
     )
 
-    credentials = described(
-        fields.List,
+    credentials = list_of(
+        CredentialSchema,
         "Where an account has gained: the ways into it that somebody else has made, those that "
         f"remain first, {MOST_SHOWN} at most; none for who may not read users.",
-        fields.Nested(CredentialSchema),
     )
     credentials_total = described(fields.Integer, "Where an account has gained: how many of these there are.")
     credentials_of_kind = described(

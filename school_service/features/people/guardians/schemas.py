@@ -20,7 +20,7 @@ from school_service.web.fields import (
     free_text,
     sought_text,
 )
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, list_of
 
 _RECEIVES = "Whether reports on this student are sent to the guardian; not while a stop holds."
 _STOPPED = "Since when the guardian's access to this student is stopped."
@@ -48,7 +48,7 @@ class GuardianSchema(RecordSchema):
     email_address = fields.String(allow_none=True)
     physical_address = fields.String(allow_none=True)
     user = described(fields.UUID, "The account by which the guardian reads of the children.", allow_none=True)
-    children = fields.List(fields.Nested(ChildSchema))
+    children = list_of(ChildSchema)
     created_at = fields.AwareDateTime(data_key="createdAt")
 
 

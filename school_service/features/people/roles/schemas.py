@@ -7,7 +7,7 @@ from marshmallow import fields, validate
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import GIVEN_TO, REACHES, SCHOOL
 from school_service.web.fields import Choice, ListOf, StrictInteger, Text
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of
 
 PART = validate.Regexp(r"^[a-z][a-z0-9-]*$", error="Must be lower-case letters, digits and hyphens.")
 
@@ -50,7 +50,7 @@ class RoleSchema(NamedSchema):
         validate=validate.OneOf([*GIVEN_TO, None]),
         allow_none=True,
     )
-    permissions = fields.List(fields.Nested(PermissionSchema))
+    permissions = list_of(PermissionSchema)
 
 
 class GrownRoleSchema(PlantedSchema, RoleSchema):

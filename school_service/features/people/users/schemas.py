@@ -10,7 +10,7 @@ from school_service.core.columns import NAME_LENGTH
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.roles.schemas import PermissionSchema
 from school_service.web.fields import Id, Text, sought_text
-from school_service.web.schemas import TOKEN_TYPES, NamedSchema, RecordSchema, Schema, described
+from school_service.web.schemas import TOKEN_TYPES, NamedSchema, RecordSchema, Schema, described, list_of
 from tenants.names import composed
 from tenants.tenancy import MAX_PASSWORD_LENGTH
 
@@ -50,7 +50,7 @@ class UserSchema(RecordSchema):
     last_name = fields.String()
     gender = described(fields.String, "Empty where not given.")
     photo = fields.Url(allow_none=True)
-    roles = fields.List(fields.Nested(UserRoleSchema))
+    roles = list_of(UserRoleSchema)
     school = fields.Nested(SchoolSchema)
     student = fields.Nested(UserStudentSchema, allow_none=True)
 
@@ -72,7 +72,7 @@ class AuthUserSchema(RecordSchema):
 
     user = fields.Nested(UserSchema)
     access_token = fields.Nested(AccessTokenSchema)
-    permissions = fields.List(fields.Nested(PermissionSchema))
+    permissions = list_of(PermissionSchema)
     must_change_password = described(
         fields.Boolean, "Whether everything else is refused until the user has set another password."
     )

@@ -15,7 +15,7 @@ from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import ABSENCES, CATEGORIES, COUNTING
 from school_service.web.fields import Id, QueryBoolean, QueryInteger, sought_text
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of
 
 MOST_VERSIONS = 2**31 - 1
 
@@ -121,7 +121,7 @@ class SubjectResultSchema(RecordSchema):
     """The result of a student in a subject and a term."""
 
     subject = fields.Nested(ResultSubjectSchema)
-    scores = described(fields.List, "By category, then by due date.", fields.Nested(ResultScoreSchema))
+    scores = list_of(ResultScoreSchema, "By category, then by due date.")
     status = described(
         fields.String,
         "INCOMPLETE: something is not marked yet, and there is no percent.",
@@ -129,12 +129,11 @@ class SubjectResultSchema(RecordSchema):
     )
     score = figure("The sum of the scores; null where there is none.")
     points = figure("What they are of: the points of what is not excused and not blank.")
-    marks = described(
-        fields.List,
+    marks = list_of(
+        CategoryMarkSchema,
         "The marks of the categories in which something is not excused and not blank; null where points count as "
         "they are, and in publications from before. Students and guardians see those of categories whose assessments "
         "are all published singly.",
-        fields.Nested(CategoryMarkSchema),
         allow_none=True,
     )
     marks_sum = figure("The sum of these marks.")
@@ -207,10 +206,8 @@ class SessionResultSchema(RecordSchema):
     remark = words("The remark of that band.")
     batch_figures = described(fields.Nested, "Of the average, in the batch.", ClassFiguresSchema)
     cohort_figures = described(fields.Nested, "The same, in the cohort.", ClassFiguresSchema)
-    subjects = described(
-        fields.List,
-        "By name; one that was dropped earlier is shown, and not averaged.",
-        fields.Nested(SessionSubjectSchema),
+    subjects = list_of(
+        SessionSubjectSchema, "By name; one that was dropped earlier is shown, and not averaged."
     )
 
 
@@ -218,7 +215,7 @@ class TermResultSchema(_ClassTermSchema):
     """The result of a student in a term."""
 
     student = fields.Nested(ResultStudentSchema)
-    subjects = described(fields.List, "By name.", fields.Nested(SubjectResultSchema))
+    subjects = list_of(SubjectResultSchema, "By name.")
     status = described(
         fields.String,
         "INCOMPLETE: a subject is. TOO_FEW: fewer graded subjects than the result settings ask for. "
@@ -295,12 +292,8 @@ class BroadsheetSchema(_ClassTermSchema):
     """The results of a batch: students by subjects."""
 
     term = described(fields.Nested, "Null in a session's broadsheet.", ResultTermSchema, allow_none=True)
-    subjects = described(fields.List, "By name.", fields.Nested(BroadsheetSubjectSchema))
-    students = described(
-        fields.List,
-        "By position, then by name; those without a position last.",
-        fields.Nested(BroadsheetStudentSchema),
-    )
+    subjects = list_of(BroadsheetSubjectSchema, "By name.")
+    students = list_of(BroadsheetStudentSchema, "By position, then by name; those without a position last.")
     summary = described(fields.Nested, "How the batch did.", BroadsheetSummarySchema)
 
 

@@ -33,7 +33,7 @@ from school_service.web.fields import (
     free_text,
     sought_text,
 )
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, list_of
 
 ALL = Decimal(100)  # percent
 MAX_RULES = 100
@@ -160,24 +160,22 @@ class PromotionDecisionSchema(RecordSchema):
         allow_none=True,
         validate=validate.OneOf([*OUTCOMES, None]),
     )
-    reasons = described(fields.List, "Why the rule does not promote.", fields.Nested(PromotionReasonSchema))
+    reasons = list_of(PromotionReasonSchema, "Why the rule does not promote.")
     reason = described(
         fields.String, "Of whoever decided otherwise, or why they are left out.", allow_none=True
     )
     to_batch = described(
         fields.UUID, "Null for who graduates, is left out, or has nowhere to go yet.", allow_none=True
     )
-    amended = described(
-        fields.List,
-        "What was decided later, the oldest first: the last one holds.",
-        fields.Nested(PromotionAmendmentSchema),
+    amended = list_of(
+        PromotionAmendmentSchema, "What was decided later, the oldest first: the last one holds."
     )
 
 
 class PromotionSchema(PromotionSummarySchema):
     """A promotion, and the outcome of each student: by batch in the order of the moves, then by name."""
 
-    decisions = fields.List(fields.Nested(PromotionDecisionSchema))
+    decisions = list_of(PromotionDecisionSchema)
 
 
 class PromotionFilterSchema(Schema):

@@ -17,7 +17,7 @@ from school_service.features.results.publications.chains import ACTS
 from school_service.features.results.publications.judging import MOST_MISSING
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Id, ListOf, Nested, QueryBoolean, StrictBoolean, free_text, sought_text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, list_of
 
 MAX_BATCHES = 50
 MAX_LEFT_OUT = 100
@@ -81,7 +81,7 @@ class LackingSubjectsSchema(RecordSchema):
     """The subjects in which nothing counts."""
 
     count = described(fields.Integer, "How many there are.")
-    subjects = described(fields.List, "By name.", fields.Nested(WithoutAssessmentsSchema))
+    subjects = list_of(WithoutAssessmentsSchema, "By name.")
 
 
 class LackingStudentsSchema(RecordSchema):
@@ -102,11 +102,10 @@ class NewVersionSchema(PublicationSchema):
         {"registers_missing", "without_assessments", "comments_missing", "traits_missing", "photos_missing"}
     )
 
-    registers_missing = described(
-        fields.List,
+    registers_missing = list_of(
+        LackingRegisterSchema,
         "Where cards take attendance from the registers, in a dry run: those of the batch that are "
         "not submitted, of the term's days until today. They refuse nothing.",
-        fields.Nested(LackingRegisterSchema),
     )
     without_assessments = described(
         fields.Nested,
@@ -136,11 +135,10 @@ class ReopenedPublicationSchema(PublicationSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"chain"})
 
-    chain = described(
-        fields.List,
+    chain = list_of(
+        ActSchema,
         "Of a dry run: what is to be done, in the order in which all succeeds. Scores are changed "
         "between the last act that reopens and the first that submits.",
-        fields.Nested(ActSchema),
     )
 
 
@@ -171,10 +169,8 @@ class ChangedCardSchema(RecordSchema):
         allow_none=True,
     )
     after = fields.Nested(AverageAndPositionSchema)
-    differs = described(
-        fields.List,
-        "What of the student's own differs; empty where there was no card before.",
-        fields.Nested(DifferenceSchema),
+    differs = list_of(
+        DifferenceSchema, "What of the student's own differs; empty where there was no card before."
     )
 
 

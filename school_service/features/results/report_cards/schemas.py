@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from marshmallow import fields, validate
 
@@ -26,7 +26,7 @@ from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import COUNTING
 from school_service.web.fields import Choice, Id, ListOf, QueryBoolean
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of
 
 
 class _DraftSchema(Schema):
@@ -116,9 +116,7 @@ class VerifiedSessionSchema(RecordSchema):
     grade = described(fields.String, "Of the average.", allow_none=True)
     position = described(fields.Integer, "In the class, where the paper has it.", allow_none=True)
     of = described(fields.Integer, "How many have a position.", allow_none=True)
-    subjects = described(
-        fields.List, "In the order of the paper.", fields.Nested(VerifiedSessionSubjectSchema)
-    )
+    subjects = list_of(VerifiedSessionSubjectSchema, "In the order of the paper.")
 
 
 class VerifiedPaperSchema(RecordSchema):
@@ -156,14 +154,8 @@ class VerifiedPaperSchema(RecordSchema):
     grade = described(fields.String, "Of the average.", allow_none=True)
     position = described(fields.Integer, "In the class, where the school shows it.", allow_none=True)
     of = described(fields.Integer, "How many have a position.", allow_none=True)
-    subjects = described(
-        fields.List, "In the order of the card.", fields.Nested(VerifiedSubjectSchema), allow_none=True
-    )
-    sessions = described(
-        fields.List,
-        "Of a transcript alone: its sessions, the oldest first.",
-        fields.Nested(VerifiedSessionSchema),
-    )
+    subjects = list_of(VerifiedSubjectSchema, "In the order of the card.", allow_none=True)
+    sessions = list_of(VerifiedSessionSchema, "Of a transcript alone: its sessions, the oldest first.")
 
 
 # The document of a card: members, figures and words of the paper
@@ -175,10 +167,6 @@ def _number(description: str) -> fields.Integer:
 
 def _text(description: str) -> fields.String:
     return described(fields.String, description)
-
-
-def _listed(description: str, schema: type[RecordSchema], **options: Any) -> Any:
-    return described(fields.List, description, fields.Nested(schema), **options)
 
 
 class CardStudentSchema(RecordSchema):
@@ -239,7 +227,7 @@ class CardSubjectSchema(RecordSchema):
     teachers = described(
         fields.List, "Their names; null where cards do not show them.", fields.String(), allow_none=True
     )
-    marks = _listed("One for each category of the columns.", CardMarkSchema, allow_none=True)
+    marks = list_of(CardMarkSchema, "One for each category of the columns.", allow_none=True)
     ca_total = figure("The sum of the printed CA1, CA2 and CA3, where cards show it.")
     total = figure("The sum of the scores; null without a column for it.")
     total_text = _text("The same, with its points where they are not those of most: 52/90.")
@@ -325,7 +313,7 @@ class CardCommentSchema(CardSignatorySchema):
 class CardSignaturesSchema(RecordSchema):
     """Who signs the paper."""
 
-    signed = _listed("Form teacher and principal.", CardSignatorySchema)
+    signed = list_of(CardSignatorySchema, "Form teacher and principal.")
     stamp = described(fields.Boolean, "Whether there is room for the stamp.")
 
 
@@ -392,10 +380,10 @@ class CardSignSchema(RecordSchema):
 class CardKeysSchema(RecordSchema):
     """The explanations on a card."""
 
-    columns = _listed("The columns of the table, from left to right.", CardColumnSchema)
-    grades = _listed("From high to low.", CardGradeSchema)
-    traits = _listed("The values of traits.", CardValueSchema)
-    signs = _listed("The signs in the table.", CardSignSchema)
+    columns = list_of(CardColumnSchema, "The columns of the table, from left to right.")
+    grades = list_of(CardGradeSchema, "From high to low.")
+    traits = list_of(CardValueSchema, "The values of traits.")
+    signs = list_of(CardSignSchema, "The signs in the table.")
 
 
 class CardLetterheadSchema(RecordSchema):
@@ -422,11 +410,11 @@ class ReportCardSchema(RecordSchema):
     replaces = _number("The version that it replaces.")
     draft = described(fields.Boolean, "Whether it is a draft.")
     issued = _text("The line at the foot: when it was published, and its version.")
-    subjects = _listed("Those of the term, then those dropped earlier.", CardSubjectSchema)
+    subjects = list_of(CardSubjectSchema, "Those of the term, then those dropped earlier.")
     totals = described(fields.Nested, "The result of the term.", CardTotalsSchema)
     figures = described(fields.Nested, "The positions.", CardFiguresSchema)
-    traits = _listed("Affective and psychomotor.", CardTraitSchema)
-    comments = _listed("Those that were written.", CardCommentSchema)
+    traits = list_of(CardTraitSchema, "Affective and psychomotor.")
+    comments = list_of(CardCommentSchema, "Those that were written.")
     signatures = described(fields.Nested, "Null where nobody signs.", CardSignaturesSchema, allow_none=True)
     attendance = described(fields.Nested, "Of the term.", CardAttendanceSchema)
     cumulative = described(

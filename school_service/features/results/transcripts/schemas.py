@@ -9,7 +9,7 @@ from school_service.features.results.figures.schemas import (
     ResultStudentSchema,
     ResultTermSchema,
 )
-from school_service.web.schemas import RecordSchema, described
+from school_service.web.schemas import RecordSchema, described, list_of
 
 
 class TranscriptStudentSchema(ResultStudentSchema):
@@ -67,8 +67,8 @@ class TranscriptSessionSchema(_FiguresSchema):
     session = fields.Nested(ResultSessionSchema)
     classroom = fields.String()
     batch_name = fields.String()
-    terms = fields.List(fields.Nested(TranscriptTermSchema))
-    subjects = described(fields.List, "By name.", fields.Nested(TranscriptSubjectSchema))
+    terms = list_of(TranscriptTermSchema)
+    subjects = list_of(TranscriptSubjectSchema, "By name.")
     outcome = described(
         fields.String, "Of the promotion at its end; null where there is none.", allow_none=True
     )
@@ -79,7 +79,7 @@ class PublishedRecordSchema(RecordSchema):
 
     student = fields.Nested(TranscriptStudentSchema)
     school = fields.Nested(TranscriptSchoolSchema)
-    sessions = described(fields.List, "The oldest first.", fields.Nested(TranscriptSessionSchema))
+    sessions = list_of(TranscriptSessionSchema, "The oldest first.")
     graduation_class = described(fields.String, "Of graduates.", allow_none=True)
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from marshmallow import ValidationError, fields, validate, validates
 
 from school_service.web.fields import Id, ListOf, Text, sought_text
-from school_service.web.schemas import MineSchema, RecordSchema, Schema, described
+from school_service.web.schemas import MineSchema, RecordSchema, Schema, described, list_of
 
 MAX_BATCHES = 50
 
@@ -34,9 +34,7 @@ class ListedCohortSchema(CohortSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"batches"})
 
-    batches = described(
-        fields.List, "Where `session` is given: its arms by name.", fields.Nested(BatchSchema)
-    )
+    batches = list_of(BatchSchema, "Where `session` is given: its arms by name.")
 
 
 class CohortFilterSchema(MineSchema):

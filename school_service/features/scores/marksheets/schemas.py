@@ -17,6 +17,7 @@ from school_service.web.schemas import (
     UploadedRowsSchema,
     UploadOptionsSchema,
     described,
+    list_of,
 )
 
 
@@ -57,13 +58,9 @@ class SubjectMarkTotalSchema(RecordSchema):
 class SubjectMarksSchema(RecordSchema):
     """The marks of an arm in the assessments of a subject and a term."""
 
-    assessments = described(fields.List, "By category, then due date.", fields.Nested(MarkedAssessmentSchema))
-    scores = described(
-        fields.List,
-        "Of each student in each assessment: by the students' names.",
-        fields.Nested(SubjectMarkSchema),
-    )
-    totals = described(fields.List, "Of each assessment.", fields.Nested(SubjectMarkTotalSchema))
+    assessments = list_of(MarkedAssessmentSchema, "By category, then due date.")
+    scores = list_of(SubjectMarkSchema, "Of each student in each assessment: by the students' names.")
+    totals = list_of(SubjectMarkTotalSchema, "Of each assessment.")
 
 
 class NewSubjectMarkSchema(NewClassScoreSchema):
@@ -96,4 +93,4 @@ class UploadedMarksSchema(UploadedRowsSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = UploadedRowsSchema.SOMETIMES
 
-    totals = described(fields.List, "Of a dry run: as they would be.", fields.Nested(SubjectMarkTotalSchema))
+    totals = list_of(SubjectMarkTotalSchema, "Of a dry run: as they would be.")

@@ -12,7 +12,7 @@ from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.gradebooks.schemas import GradebookEntrySchema
 from school_service.features.scores.models import ABSENCES
 from school_service.web.fields import Choice, Id, Input, Points, QueryBoolean
-from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema, described
+from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema, described, list_of
 
 
 class ScoresheetStudentSchema(RecordSchema):
@@ -28,7 +28,7 @@ class ScoresheetEntrySchema(RecordSchema):
     """The scores of a student with the subject."""
 
     student = fields.Nested(ScoresheetStudentSchema)
-    gradebooks = described(fields.List, "By category, then due date.", fields.Nested(GradebookEntrySchema))
+    gradebooks = list_of(GradebookEntrySchema, "By category, then due date.")
 
 
 class ClassScoreSchema(RecordSchema):

@@ -6,7 +6,7 @@ from marshmallow import fields, validate
 
 from school_service.features.year.session_copies.parts import COPIED_PARTS, COPY_OUTCOMES
 from school_service.web.fields import Choice, ListOf, QueryBoolean, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, list_of
 
 
 class CopyOptionsSchema(Schema):
@@ -64,4 +64,4 @@ class SessionCopySchema(RecordSchema):
     made = fields.Integer()
     present = fields.Integer()
     left_out = fields.Integer()
-    rows = fields.List(fields.Nested(CopiedRecordSchema))
+    rows = list_of(CopiedRecordSchema)
