@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CTE, Integer, String, update
+from sqlalchemy import CTE, String, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH
@@ -27,7 +27,7 @@ class Counter(Record):
     __tablename__ = "counters"
 
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
-    value: Mapped[int] = mapped_column(Integer)
+    value: Mapped[int]
 
 
 def next_numbers(name: str, count: int = 1) -> range:

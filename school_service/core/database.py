@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from flask import Flask, current_app, g, has_app_context
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy import session as flask_session
-from sqlalchemy import Connection, MetaData, event
+from sqlalchemy import Connection, DateTime, MetaData, event
 from sqlalchemy.engine import Engine
-from sqlalchemy.orm import DeclarativeBase, Mapped, ORMExecuteState
+from sqlalchemy.orm import DeclarativeBase, Mapped, ORMExecuteState, registry
 
 from school_service.core.columns import primary_key
 from school_service.core.reach import CallersRelations, Reach, refuse_unjudged
@@ -41,6 +42,7 @@ class Model(DeclarativeBase):
     """Base of the records of a school. Table names carry no schema: the transaction's search_path gives it."""
 
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
+    registry = registry(type_annotation_map={datetime: DateTime(timezone=True)})
 
 
 class Actor(Protocol):

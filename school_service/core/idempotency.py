@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Index, Integer, String, Text, UniqueConstraint, update
+from sqlalchemy import Index, String, Text, UniqueConstraint, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import created_at
@@ -66,7 +66,7 @@ class StoredAnswer(Record):
     actor: Mapped[str] = mapped_column(Text)
     operation: Mapped[str] = mapped_column(Text)
     fingerprint: Mapped[str] = mapped_column(String(64))
-    status: Mapped[int] = mapped_column(Integer)
+    status: Mapped[int]
     answer: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = created_at()
 

@@ -8,17 +8,12 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
-    Boolean,
     CheckConstraint,
-    Date,
-    DateTime,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
-    Integer,
     SmallInteger,
     String,
-    Time,
     UniqueConstraint,
     text,
 )
@@ -101,7 +96,7 @@ class AttendanceSettings(Record):
         CheckConstraint("families_read IN ('MARKS', 'SUMS', 'NOTHING')", name="families_read"),
     )
 
-    singleton: Mapped[bool] = mapped_column(Boolean, default=True)
+    singleton: Mapped[bool] = mapped_column(default=True)
     parts: Mapped[str] = mapped_column(String(20))
     weekdays: Mapped[list[int]] = mapped_column(ARRAY(SmallInteger))
     roll_up: Mapped[str] = mapped_column(String(20))
@@ -142,7 +137,7 @@ class SchoolDay(Record):
         CheckConstraint("status IN ('OPEN', 'CLOSED')", name="status"),
     )
 
-    date: Mapped[date] = mapped_column(Date)
+    date: Mapped[date]
     part: Mapped[str] = mapped_column(String(20))
     status: Mapped[str] = mapped_column(String(20))
     name: Mapped[str | None] = mapped_column(String(DAY_NAME_LENGTH))
@@ -186,13 +181,13 @@ class Register(Record):
     session_id: Mapped[UUID]
     term_id: Mapped[UUID]
     cohort_subject_id: Mapped[UUID | None]
-    date: Mapped[date] = mapped_column(Date)
+    date: Mapped[date]
     part: Mapped[str] = mapped_column(String(20))
     period: Mapped[int | None] = mapped_column(SmallInteger)
     state: Mapped[str] = mapped_column(String(20))
-    version: Mapped[int] = mapped_column(Integer)
-    taken_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
-    changed_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    version: Mapped[int]
+    taken_at: Mapped[datetime | None]
+    changed_at: Mapped[datetime | None]
     changed_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH))
     changed_by_name: Mapped[str | None] = mapped_column(String(ACTOR_NAME_LENGTH))
 
@@ -258,12 +253,12 @@ class Mark(db.Model):
     code: Mapped[str | None] = mapped_column(String(CODE_LENGTH))
     kind: Mapped[str | None] = mapped_column(String(20), info=differing(own="TFSG"))
     note: Mapped[str | None] = mapped_column(String(NOTE_LENGTH), info=differing(erased=EMPTIED))
-    arrived: Mapped[time | None] = mapped_column(Time)
-    version: Mapped[int] = mapped_column(Integer)
+    arrived: Mapped[time | None]
+    version: Mapped[int]
     correction_code: Mapped[str | None] = mapped_column(String(CODE_LENGTH))
     correction_kind: Mapped[str | None] = mapped_column(String(20), info=differing(own="TFSG"))
     reason: Mapped[str | None] = mapped_column(String(REASON_LENGTH), info=differing(erased=EMPTIED))
-    corrected_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    corrected_at: Mapped[datetime | None]
     corrected_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH), info=differing(told=False))
     corrected_by_name: Mapped[str | None] = mapped_column(
         String(ACTOR_NAME_LENGTH), info=differing(told=False, erased=BY_SERVICE)

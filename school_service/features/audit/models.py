@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, CheckConstraint, Index, Integer, String, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, Index, String, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -75,6 +75,6 @@ class ChangeSet(Record):
         Index(None, "number", postgresql_where=text("resync")),
     )
 
-    number: Mapped[int | None] = mapped_column(Integer)
+    number: Mapped[int | None]
     at: Mapped[datetime] = created_at()
-    resync: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
+    resync: Mapped[bool] = mapped_column(default=False, server_default=text("false"))

@@ -6,10 +6,8 @@ from datetime import date, datetime
 from uuid import UUID
 
 from sqlalchemy import (
-    Boolean,
     CheckConstraint,
     ColumnElement,
-    Date,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -37,7 +35,7 @@ class CohortSubject(Record):
 
     cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id"))
     subject_id: Mapped[UUID] = mapped_column(ForeignKey("subjects.id"), index=True)
-    elective: Mapped[bool] = mapped_column(Boolean)
+    elective: Mapped[bool]
 
 
 def _is_compulsory(taken: Table) -> ColumnElement[bool]:
@@ -99,8 +97,8 @@ class SubjectTeacher(Record):
     cohort_id: Mapped[UUID]
     batch_id: Mapped[UUID | None]
     employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), index=True)
-    starts_on: Mapped[date | None] = mapped_column(Date)
-    ends_on: Mapped[date | None] = mapped_column(Date)
+    starts_on: Mapped[date | None]
+    ends_on: Mapped[date | None]
     created_at: Mapped[datetime] = created_at()
 
 

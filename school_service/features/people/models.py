@@ -10,15 +10,11 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    Boolean,
     CheckConstraint,
     ColumnElement,
     Computed,
-    Date,
-    DateTime,
     ForeignKey,
     Index,
-    Integer,
     LargeBinary,
     String,
     Text,
@@ -92,7 +88,7 @@ class Role(Record):
     )
 
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
-    avatar_number: Mapped[int] = mapped_column(Integer)
+    avatar_number: Mapped[int]
     reach: Mapped[str] = mapped_column(String(20), default=SCHOOL, server_default=SCHOOL)
     given_to: Mapped[str | None] = mapped_column(String(20), unique=True)
 
@@ -170,7 +166,7 @@ class User(db.Model):
         Text, info=fact("hash of the password", EMPTIED, own="", told=False)
     )
     password_given_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), default=now, info=fact("when it was given", STAYS, own="")
+        default=now, info=fact("when it was given", STAYS, own="")
     )
     password_given_by: Mapped[str | None] = mapped_column(
         String(ACTOR_LENGTH), default=_giver, info=fact("who gave it", EMPTIED, own="")
@@ -223,14 +219,12 @@ class User(db.Model):
             "photo", EMPTIED, own="TFSGM", says="The address of a photograph; null where there is none."
         ),
     )
-    session_number: Mapped[int] = mapped_column(Integer, default=CREATED, info=fact(None, BY_SERVICE, own=""))
+    session_number: Mapped[int] = mapped_column(default=CREATED, info=fact(None, BY_SERVICE, own=""))
     created_at: Mapped[datetime] = created_at(info=fact("when the account was created", STAYS, own=""))
     deleted_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), info=fact("deleted", BY_SERVICE, own="", exported=True)
+        info=fact("deleted", BY_SERVICE, own="", exported=True)
     )
-    erased_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), info=fact("erased", BY_SERVICE, own="")
-    )
+    erased_at: Mapped[datetime | None] = mapped_column(info=fact("erased", BY_SERVICE, own=""))
     name_sort_key: Mapped[str] = _sorted_by(
         "last_name", "first_name", info=fact("names", BY_SERVICE, own="TFSGM")
     )
@@ -321,7 +315,7 @@ class Student(db.Model):
     )
 
     id: Mapped[UUID] = primary_key(info=fact(None, STAYS, own="TFSGM", exported=True))
-    number: Mapped[int] = mapped_column(Integer, unique=True, info=fact(None, STAYS, own="TFSG"))
+    number: Mapped[int] = mapped_column(unique=True, info=fact(None, STAYS, own="TFSG"))
     user_id: Mapped[UUID] = mapped_column(
         ForeignKey("users.id"), unique=True, info=fact(None, STAYS, own="TFSG", exported=True)
     )
@@ -359,7 +353,6 @@ class Student(db.Model):
         ),
     )
     dob: Mapped[date | None] = mapped_column(
-        Date,
         info=fact(
             "date of birth",
             EMPTIED,
@@ -371,7 +364,7 @@ class Student(db.Model):
                 width=14,
                 also="d o b, date of birth, birth date, birthdate, birthday",
             ),
-        ),
+        )
     )
     status: Mapped[str] = mapped_column(
         String(20),
@@ -380,7 +373,6 @@ class Student(db.Model):
         info=fact("status", BY_SERVICE, own="TFSGM", says="The student's status.", exported=True),
     )
     admitted_on: Mapped[date | None] = mapped_column(
-        Date,
         info=fact(
             "dates of admission and of leaving",
             EMPTIED,
@@ -391,7 +383,7 @@ class Student(db.Model):
                 width=14,
                 also="admission date, date admitted, date of admission, admitted",
             ),
-        ),
+        )
     )
     former_school: Mapped[str | None] = mapped_column(
         String(SCHOOLING_LENGTH),
@@ -404,14 +396,13 @@ class Student(db.Model):
         ),
     )
     left_on: Mapped[date | None] = mapped_column(
-        Date,
         info=fact(
             "dates of admission and of leaving",
             EMPTIED,
             own="TFSG",
             says="The date of leaving the school; null in the records of those who are there.",
             heading=Heading(_OF_LEAVERS, width=14, also="leaving date, date left, date of leaving"),
-        ),
+        )
     )
     leaving_reason: Mapped[str | None] = mapped_column(
         String(SCHOOLING_LENGTH),
@@ -481,9 +472,7 @@ class Guardian(db.Model):
         String(TEXT_LENGTH), info=fact("postal address", EMPTIED, own="FG")
     )
     created_at: Mapped[datetime] = created_at(info=fact(None, STAYS, own="FG"))
-    erased_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), info=fact("erased", BY_SERVICE, own="")
-    )
+    erased_at: Mapped[datetime | None] = mapped_column(info=fact("erased", BY_SERVICE, own=""))
 
 
 _guardian = Guardian.__table__.c
@@ -540,7 +529,6 @@ class StudentGuardian(db.Model):
         ),
     )
     is_primary: Mapped[bool] = mapped_column(
-        Boolean,
         default=False,
         info=fact(
             "who is the primary",
@@ -550,7 +538,6 @@ class StudentGuardian(db.Model):
         ),
     )
     receives_reports: Mapped[bool] = mapped_column(
-        Boolean,
         default=True,
         info=fact(
             "who receives reports",
@@ -560,13 +547,12 @@ class StudentGuardian(db.Model):
         ),
     )
     stopped_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True),
         info=fact(
             "whose access is stopped",
             BY_SERVICE,
             own="FG",
             says="Since when the guardian's access to the student is stopped.",
-        ),
+        )
     )
     stopped_by: Mapped[str | None] = mapped_column(
         String(ACTOR_LENGTH), info=fact("by whom", BY_SERVICE, own="", told=False)
@@ -619,10 +605,10 @@ class Employee(db.Model):
         info=fact("title", EMPTIED, own="TFSGM", says="How the person is addressed, such as `Dr`."),
     )
     dob: Mapped[date | None] = mapped_column(
-        Date, info=fact("date of birth", EMPTIED, own="M", says="The date of birth.")
+        info=fact("date of birth", EMPTIED, own="M", says="The date of birth.")
     )
     join_date: Mapped[date | None] = mapped_column(
-        Date, info=fact("joining", EMPTIED, own="M", says="The day on which the employee joined the school.")
+        info=fact("joining", EMPTIED, own="M", says="The day on which the employee joined the school.")
     )
     marital_status: Mapped[str] = mapped_column(
         String(NAME_LENGTH),
@@ -643,9 +629,7 @@ class Employee(db.Model):
         info=fact("status", EMPTIED, own="M", says="The employee's status, as the school writes it."),
     )
     created_at: Mapped[datetime] = created_at(info=fact(None, STAYS, own=""))
-    deleted_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), info=fact(None, STAYS, own="", exported=True)
-    )
+    deleted_at: Mapped[datetime | None] = mapped_column(info=fact(None, STAYS, own="", exported=True))
 
 
 NOT_DELETED = Employee.deleted_at.is_(None)
@@ -669,7 +653,7 @@ class BankAccount(Record):
     bank_sort_code: Mapped[str] = mapped_column(String(NAME_LENGTH))
     account_type: Mapped[str] = mapped_column(String(NAME_LENGTH))
     employee_no: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    employee_ref: Mapped[int] = mapped_column(Integer)
+    employee_ref: Mapped[int]
 
 
 class NextOfKin(db.Model):
@@ -698,7 +682,7 @@ class NextOfKin(db.Model):
     physical_address: Mapped[str] = mapped_column(
         String(TEXT_LENGTH), info=fact("address", BY_SERVICE, own="M")
     )
-    employee_ref: Mapped[int] = mapped_column(Integer, info=fact(None, BY_SERVICE, own="M"))
+    employee_ref: Mapped[int] = mapped_column(info=fact(None, BY_SERVICE, own="M"))
     created_at: Mapped[datetime] = created_at(info=fact(None, BY_SERVICE, own="M"))
 
 
@@ -758,23 +742,23 @@ class UserSession(Record):
     handle: Mapped[UUID] = mapped_column(unique=True, info=differing(told=False))
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     client_id: Mapped[str] = mapped_column(String(CLIENT_ID_LENGTH))
-    client_session_number: Mapped[int] = mapped_column(Integer)
-    session_number: Mapped[int] = mapped_column(Integer)
+    client_session_number: Mapped[int]
+    session_number: Mapped[int]
     scope: Mapped[str] = mapped_column(Text)
     permissions: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
     redirect_uri: Mapped[str] = mapped_column(String(REDIRECT_URI_LENGTH))
     nonce: Mapped[str | None] = mapped_column(String(NONCE_LENGTH), info=differing(told=False))
     code_hash: Mapped[str] = mapped_column(String(HASH_LENGTH), unique=True, info=differing(told=False))
     code_challenge: Mapped[str] = mapped_column(String(43), info=differing(told=False))
-    code_used: Mapped[bool] = mapped_column(Boolean, default=False)
+    code_used: Mapped[bool] = mapped_column(default=False)
     token_hash: Mapped[str | None] = mapped_column(String(HASH_LENGTH), info=differing(told=False))
     previous_hash: Mapped[str | None] = mapped_column(String(HASH_LENGTH), info=differing(told=False))
     salt: Mapped[str | None] = mapped_column(String(64), info=differing(told=False))
-    rotated_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    rotated_at: Mapped[datetime | None]
     created_at: Mapped[datetime] = created_at()
-    last_used_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
-    idle_until: Mapped[datetime] = mapped_column(DateTime(timezone=True), index=True)
-    expires_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    last_used_at: Mapped[datetime]
+    idle_until: Mapped[datetime] = mapped_column(index=True)
+    expires_at: Mapped[datetime]
     address: Mapped[str | None] = mapped_column(INET)
     user_agent: Mapped[str | None] = mapped_column(String(USER_AGENT_LENGTH))
 
@@ -837,7 +821,7 @@ class Invitation(Record):
     created_at: Mapped[datetime] = created_at()
     created_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
     created_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))
-    expires_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), index=True)
+    expires_at: Mapped[datetime] = mapped_column(index=True)
 
 
 PHOTO_DIGITS = "^[0-9a-f]{12}$"
@@ -859,7 +843,7 @@ class UserPhoto(db.Model):
 
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
     image: Mapped[bytes] = mapped_column(LargeBinary)
-    width: Mapped[int] = mapped_column(Integer)
-    height: Mapped[int] = mapped_column(Integer)
+    width: Mapped[int]
+    height: Mapped[int]
     sha256: Mapped[str] = mapped_column(String(HASH_LENGTH))
     created_at: Mapped[datetime] = created_at()

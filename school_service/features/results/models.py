@@ -9,13 +9,10 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
-    Boolean,
     CheckConstraint,
-    DateTime,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
-    Integer,
     LargeBinary,
     Numeric,
     SmallInteger,
@@ -106,16 +103,16 @@ class Publication(Record):
     cohort_id: Mapped[UUID]
     session_id: Mapped[UUID]
     term_id: Mapped[UUID]
-    version: Mapped[int] = mapped_column(Integer)
+    version: Mapped[int]
     state: Mapped[str] = mapped_column(String(20))
     rules: Mapped[dict[str, Any]] = mapped_column(JSONB)
     takers_changed: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     logo_id: Mapped[UUID | None] = mapped_column(_picture(), index=True)
     signature_id: Mapped[UUID | None] = mapped_column(_picture(), index=True)
-    published_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    published_at: Mapped[datetime]
     published_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
     published_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))
-    reopened_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    reopened_at: Mapped[datetime | None]
     reopened_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH))
     reopened_by_name: Mapped[str | None] = mapped_column(String(ACTOR_NAME_LENGTH))
     reason: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
@@ -169,10 +166,10 @@ class ReportCard(Record):
     term_id: Mapped[UUID]
     code: Mapped[UUID] = mapped_column(info=differing(told=False))
     average: Mapped[Decimal | None] = mapped_column(Numeric(5, 2))
-    position: Mapped[int | None] = mapped_column(Integer)
-    in_force: Mapped[bool] = mapped_column(Boolean)
-    changed: Mapped[bool] = mapped_column(Boolean)
-    class_figures_changed: Mapped[bool] = mapped_column(Boolean)
+    position: Mapped[int | None]
+    in_force: Mapped[bool]
+    changed: Mapped[bool]
+    class_figures_changed: Mapped[bool]
     card: Mapped[dict[str, Any]] = mapped_column(JSONB, info=differing(erased=BY_SERVICE))
     photo: Mapped[bytes | None] = mapped_column(LargeBinary, info=differing(erased=EMPTIED))
 
@@ -233,7 +230,7 @@ class IssuedTranscript(Record):
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"))
     code: Mapped[UUID] = mapped_column(info=differing(told=False))
     digest: Mapped[str] = mapped_column(String(64))
-    issued_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    issued_at: Mapped[datetime]
     card_ids: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid))
     transcript: Mapped[dict[str, Any]] = mapped_column(JSONB, info=differing(erased=BY_SERVICE))
 
@@ -255,7 +252,7 @@ class MetricDefinition(Record):
 
     name: Mapped[str] = mapped_column(String(NAME_LENGTH))
     metric_type: Mapped[str] = mapped_column(String(20))
-    position: Mapped[int] = mapped_column(Integer)
+    position: Mapped[int]
 
 
 class Metric(Record):
@@ -287,7 +284,7 @@ class Metric(Record):
     metric_type: Mapped[str] = mapped_column(String(20))
     sheet: Mapped[str | None] = mapped_column(String(FILE_NAME_LENGTH))
     created_at: Mapped[datetime] = created_at()
-    updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)
+    updated_at: Mapped[datetime] = mapped_column(default=now)
 
 
 class MetricScore(db.Model):
@@ -326,7 +323,7 @@ class Graduate(Record):
         "students", "graduation and last class", "certificates", "read:graduates", STAYS, "FSG"
     )
 
-    number: Mapped[int] = mapped_column(Integer, unique=True)
+    number: Mapped[int] = mapped_column(unique=True)
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), unique=True)
     # A classroom's name, a space and a session's name; empty where the student was never enrolled.
     graduation_class: Mapped[str] = mapped_column(String(2 * NAME_LENGTH + 1))
@@ -407,10 +404,10 @@ class Promotion(Record):
     session_id: Mapped[UUID] = mapped_column(ForeignKey("sessions.id"))
     next_session_id: Mapped[UUID | None] = mapped_column(ForeignKey("sessions.id"), index=True)
     fingerprint: Mapped[str] = mapped_column(String(FINGERPRINT_LENGTH))
-    committed_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    committed_at: Mapped[datetime]
     committed_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
     committed_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))
-    undone_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    undone_at: Mapped[datetime | None]
     undone_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH))
     undone_by_name: Mapped[str | None] = mapped_column(String(ACTOR_NAME_LENGTH))
 
@@ -433,7 +430,7 @@ class PromotionBatch(db.Model):
     number: Mapped[int] = mapped_column(SmallInteger)
     promote_to_id: Mapped[UUID | None] = mapped_column(ForeignKey("batches.id"), index=True)
     repeat_in_id: Mapped[UUID | None] = mapped_column(ForeignKey("batches.id"), index=True)
-    live: Mapped[bool] = mapped_column(Boolean)
+    live: Mapped[bool]
 
 
 Index(
@@ -532,7 +529,7 @@ class PromotionAmendment(Record):
     to_batch_id: Mapped[UUID | None] = mapped_column(ForeignKey("batches.id"), index=True)
     reason: Mapped[str | None] = mapped_column(String(TEXT_LENGTH), info=differing(erased=EMPTIED))
     ended: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid), info=differing(told=False))
-    amended_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    amended_at: Mapped[datetime]
     amended_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH), info=differing(told=False))
     amended_by_name: Mapped[str] = mapped_column(
         String(ACTOR_NAME_LENGTH), info=differing(told=False, erased=BY_SERVICE)

@@ -6,14 +6,10 @@ from datetime import date, datetime
 from uuid import UUID
 
 from sqlalchemy import (
-    Boolean,
     CheckConstraint,
-    Date,
-    DateTime,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
-    Integer,
     LargeBinary,
     SmallInteger,
     String,
@@ -76,7 +72,7 @@ class SchoolSettings(Record):
 
     __tablename__ = "school_settings"
 
-    must_change_password_since: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    must_change_password_since: Mapped[datetime | None]
     time_zone: Mapped[str] = mapped_column(String(NAME_LENGTH), default=TIME_ZONE)
 
 
@@ -113,7 +109,7 @@ class Letterhead(Record):
     __tablename__ = "letterheads"
     __table_args__ = (UniqueConstraint("singleton"), CheckConstraint("singleton", name="singleton"))
 
-    singleton: Mapped[bool] = mapped_column(Boolean, default=True)
+    singleton: Mapped[bool] = mapped_column(default=True)
     name: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
     address: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
     phone_number: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
@@ -136,9 +132,9 @@ class AcademicSession(Record):
     __table_args__ = (CheckConstraint("start_date <= end_date", name="dates"),)
 
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
-    start_date: Mapped[date] = mapped_column(Date)
-    end_date: Mapped[date] = mapped_column(Date)
-    current: Mapped[bool] = mapped_column(Boolean)
+    start_date: Mapped[date]
+    end_date: Mapped[date]
+    current: Mapped[bool]
 
 
 Index("uq_sessions_current", AcademicSession.current, unique=True, postgresql_where=text("current"))
@@ -173,10 +169,10 @@ class TermCalendar(db.Model):
     )
 
     term_id: Mapped[UUID] = mapped_column(ForeignKey("terms.id", info=goes_with()), primary_key=True)
-    start_date: Mapped[date | None] = mapped_column(Date)
-    end_date: Mapped[date | None] = mapped_column(Date)
+    start_date: Mapped[date | None]
+    end_date: Mapped[date | None]
     times_opened: Mapped[int | None] = mapped_column(SmallInteger)
-    next_term_begins: Mapped[date | None] = mapped_column(Date)
+    next_term_begins: Mapped[date | None]
     notice: Mapped[str | None] = mapped_column(String(NOTICE_LENGTH))
 
 
@@ -233,7 +229,7 @@ class Batch(Record):
         UniqueConstraint("id", "cohort_id"),
     )
 
-    number: Mapped[int] = mapped_column(Integer, unique=True)
+    number: Mapped[int] = mapped_column(unique=True)
     cohort_id: Mapped[UUID] = mapped_column(ForeignKey("cohorts.id", info=goes_with()))
     name: Mapped[str] = mapped_column(String(NAME_LENGTH))
 
@@ -268,12 +264,12 @@ class Enrollment(Record):
     cohort_id: Mapped[UUID]
     session_id: Mapped[UUID]
     started_at: Mapped[datetime] = created_at()
-    ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    ended_at: Mapped[datetime | None]
     started_on: Mapped[date | None] = mapped_column(
-        Date, info=differing(erased=EMPTIED, says="The first day in the class; null where it is not known.")
+        info=differing(erased=EMPTIED, says="The first day in the class; null where it is not known.")
     )
     ended_on: Mapped[date | None] = mapped_column(
-        Date, info=differing(erased=EMPTIED, says="The last day in the class; null where it is not known.")
+        info=differing(erased=EMPTIED, says="The last day in the class; null where it is not known.")
     )
 
 

@@ -9,11 +9,8 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
-    Boolean,
     CheckConstraint,
     ColumnElement,
-    Date,
-    DateTime,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -71,7 +68,7 @@ class Submission(Record):
     cohort_id: Mapped[UUID]
     session_id: Mapped[UUID]
     term_id: Mapped[UUID]
-    submitted_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    submitted_at: Mapped[datetime]
     submitted_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
     submitted_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))
 
@@ -129,15 +126,15 @@ class Assessment(Record):
     term_id: Mapped[UUID]
     name: Mapped[str] = mapped_column(String(NAME_LENGTH))
     abbreviation: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    due_date: Mapped[date] = mapped_column(Date)
+    due_date: Mapped[date]
     total_points: Mapped[Decimal] = mapped_column(POINTS)
     description: Mapped[str] = mapped_column(String(TEXT_LENGTH))
     category: Mapped[str] = mapped_column(String(20))
     file_name: Mapped[str] = mapped_column(String(FILE_NAME_LENGTH))
-    include_in_final: Mapped[bool] = mapped_column(Boolean)
-    publish_scores: Mapped[bool] = mapped_column(Boolean)
+    include_in_final: Mapped[bool]
+    publish_scores: Mapped[bool]
     created_at: Mapped[datetime] = created_at()
-    deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    deleted_at: Mapped[datetime | None]
     submitted_batches: Mapped[list[UUID]] = mapped_column(
         ARRAY(Uuid), default=list, server_default=text("'{}'")
     )
@@ -206,7 +203,7 @@ class GradebookEntry(Record):
     score: Mapped[Decimal] = mapped_column(POINTS)
     sheet: Mapped[str | None] = mapped_column(String(FILE_NAME_LENGTH))
     created_at: Mapped[datetime] = created_at()
-    updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)
+    updated_at: Mapped[datetime] = mapped_column(default=now)
 
 
 HUNDREDTHS = Numeric(5, 2)
@@ -293,7 +290,7 @@ class ResultSettings(Record):
         ),
     )
 
-    singleton: Mapped[bool] = mapped_column(Boolean, default=True)
+    singleton: Mapped[bool] = mapped_column(default=True)
     weighting: Mapped[str] = mapped_column(String(20))
     weights: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     percent_places: Mapped[int] = mapped_column(SmallInteger)
@@ -306,13 +303,13 @@ class ResultSettings(Record):
     third_term_weight: Mapped[Decimal] = mapped_column(HUNDREDTHS)
     positions: Mapped[str] = mapped_column(String(20))
     principal_comments: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
-    verification: Mapped[bool] = mapped_column(Boolean)
+    verification: Mapped[bool]
     name_order: Mapped[str] = mapped_column(String(20))
     signatures: Mapped[str] = mapped_column(String(20))
-    show_teachers: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
+    show_teachers: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
     percent_from: Mapped[str] = mapped_column(String(20), default="EXACT", server_default=text("'EXACT'"))
-    show_ca_total: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
-    show_photo: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
+    show_ca_total: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
+    show_photo: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
 
 
 OF_LEVEL = ("pass_mark", "positions", "percent_places", "marks")
@@ -334,7 +331,7 @@ class LevelSettings(Record):
     pass_mark: Mapped[Decimal | None] = mapped_column(HUNDREDTHS)
     positions: Mapped[str | None] = mapped_column(String(20))
     percent_places: Mapped[int | None] = mapped_column(SmallInteger)
-    marks: Mapped[bool | None] = mapped_column(Boolean)
+    marks: Mapped[bool | None]
 
 
 class GradeScale(Record):
