@@ -18,7 +18,7 @@ from school_service.auth.signing_key import SigningKeys
 from school_service.core.database import db, request_context
 from school_service.core.errors import Conflict, Forbidden, Invalid, NotFound, WrongPassword
 from school_service.core.read_models import BoundQuery, fetch_row
-from school_service.core.records import get, not_found
+from school_service.core.records import get
 from school_service.core.statements import execute, in_one_round_trip, new_row
 from school_service.features.audit.service import audit_change
 from school_service.features.identities import reads
@@ -36,6 +36,7 @@ from school_service.features.people.models import (
 from school_service.features.people.users.service import (
     WRONG_PASSWORD,
     audited_link,
+    get_user,
     require_to_take_over,
     sign_in,
 )
@@ -54,8 +55,7 @@ class _Person:
 
 def check_user(*, id: UUID) -> None:
     """Tell whether there is a user, for a question about their links. Raises NotFound."""
-    if get(User, id).deleted_at is not None:
-        raise not_found(User)
+    get_user(id)
 
 
 def link_identity(

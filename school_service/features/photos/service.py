@@ -12,13 +12,13 @@ from school_service.auth.principal import Principal
 from school_service.core.database import outside_transaction, request_context
 from school_service.core.errors import Invalid, NotFound
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import change, get, not_found
+from school_service.core.records import change
 from school_service.core.statements import in_one_round_trip, put_row
 from school_service.features.audit.service import audit_change
 from school_service.features.people.access import require_to_change
 from school_service.features.people.models import User, UserPhoto
 from school_service.features.people.users.reads import user as read_user
-from school_service.features.people.users.service import ENTITY
+from school_service.features.people.users.service import ENTITY, get_user
 from school_service.features.photos import reads
 from school_service.printing.picture_format import PictureLimits, read_format
 from school_service.printing.printers import NotPrinted, print_paper
@@ -76,9 +76,7 @@ def delete_photo(*, user_id: UUID, principal: Principal) -> BoundQuery:
 
 
 def _account(user_id: UUID, principal: Principal, *, for_update: bool = False) -> User:
-    account = get(User, user_id, for_update=for_update)
-    if account.deleted_at is not None:
-        raise not_found(User)
+    account = get_user(user_id, for_update=for_update)
     require_to_change(principal, user_id, "Changing this user's photo")
     return account
 

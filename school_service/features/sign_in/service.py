@@ -14,11 +14,10 @@ from school_service.auth.principal import Principal
 from school_service.core.database import db, registry_connection, request_context
 from school_service.core.errors import NotFound
 from school_service.core.narrowing import judged_before
-from school_service.core.records import get, not_found
 from school_service.core.statements import stored_in
 from school_service.features.people.access import require_to_change
 from school_service.features.people.models import USER_AGENT_LENGTH, User, UserSession
-from school_service.features.people.users.service import SignedIn, audit_sign_in
+from school_service.features.people.users.service import SignedIn, audit_sign_in, get_user
 from school_service.features.sign_in.grants import ENDED, audit_end
 from school_service.features.sign_in.secrets import new_code, stored_hash
 from tenants.clock import now
@@ -147,9 +146,7 @@ def end_session(*, user_id: UUID, session_id: UUID, principal: Principal) -> UUI
 
 def _user(user_id: UUID, principal: Callable[[], Principal], purpose: str) -> User:
     """Find a user, with sessions for the principal to see and end; raises NotFound, Forbidden."""
-    user = get(User, user_id)
-    if user.deleted_at is not None:
-        raise not_found(User)
+    user = get_user(user_id)
     require_to_change(principal(), user.id, purpose)
     return user
 

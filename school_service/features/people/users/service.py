@@ -153,7 +153,7 @@ def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:
     So nobody takes over, or locks out, a user with more permissions. A taken username is a conflict. Raises NotFound,
     Forbidden.
     """
-    user = _get_user(user_id)
+    user = get_user(user_id, for_update=True)
     require_to_change(principal, user.id, "Changing this user")
     change_account(user, changes)
     return user.id
@@ -244,7 +244,7 @@ def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
     Raises NotFound, Forbidden if the principal lacks a permission of the user, and Conflict if nobody would be left
     with every permission.
     """
-    user = _get_user(user_id)
+    user = get_user(user_id, for_update=True)
     held = require_to_change(principal, user.id, "Deleting this user")
     user.deleted_at = now()
     user.session_number += 1
@@ -283,7 +283,7 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> dict[str, A
     # Locked, so that no permission is added to the role between this check and the insert; and before the user, as
     # whoever adds to a role locks users of it.
     stored_role = find(Role, role, for_update=True)
-    user = _get_user(user_id)
+    user = get_user(user_id, for_update=True)
     if stored_role is None:
         raise unknown_reference(Role, "role")
     seen = fetch_row(role_for_user(role, user.id)) or {}
@@ -303,7 +303,7 @@ def take_role(*, user_id: UUID, role_id: UUID, principal: Principal) -> UUID:
     Raises NotFound if they do not have it, Forbidden if the principal lacks a permission of the user, and Conflict if
     nobody would be left with every permission.
     """
-    user = _get_user(user_id)
+    user = get_user(user_id, for_update=True)
     held = require_to_change(principal, user.id, "Taking a role from this user")
     taken = db.session.execute(
         delete(UserRole)
@@ -413,7 +413,7 @@ def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
 
     One's own, or another user's by having every permission of theirs. Raises NotFound, Forbidden.
     """
-    user = _get_user(user_id)
+    user = get_user(user_id, for_update=True)
     require_to_change(principal, user.id, "Ending this user's sessions")
     user.session_number += 1
     db.session.flush()
@@ -501,7 +501,7 @@ def require_to_take_over(user_id: UUID, principal: Principal, purpose: str) -> U
 
     Raises NotFound, and Forbidden, with a message beginning with `purpose`.
     """
-    user = _get_user(user_id)
+    user = get_user(user_id, for_update=True)
     held = require_to_change(principal, user.id, purpose)
     if principal.user_id != user.id:
         # Whoever signs in as somebody reaches the records of that person, which are not their own.
@@ -541,8 +541,9 @@ def _of_name(username: str, key: str) -> Select[User]:
     )
 
 
-def _get_user(user_id: UUID) -> User:
-    user = get(User, user_id, for_update=True)
+def get_user(user_id: UUID, *, for_update: bool = False) -> User:
+    """Get a user who is not deleted; `for_update` as in `get`. Raises NotFound."""
+    user = get(User, user_id, for_update=for_update)
     if user.deleted_at is not None:
         raise not_found(User)
     return user
