@@ -34,7 +34,6 @@ from sqlalchemy import (
     JSON,
     BindParameter,
     Boolean,
-    Cast,
     Date,
     DateTime,
     Integer,
@@ -442,11 +441,6 @@ def array_of(row: Any, *order: Any) -> Any:
     """Gather the rows of a query as an array of JSON, in order if one is given."""
     rows = aggregate_order_by(row, *order) if order else row
     return func.coalesce(func.json_agg(rows, type_=JSON), literal_column("'[]'::json", JSON()))
-
-
-def as_json(text: BindParameter[str]) -> Cast[Any]:
-    """Convert a text to JSON, for use in a SELECT."""
-    return cast(text, JSON)
 
 
 def json_object(**members: Any) -> ColumnElement[Any]:

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from school_service.auth.principal import Principal
 from school_service.core.database import context_globals
 from school_service.core.reach import SCHOOL_REACH, Reach
-from school_service.core.read_models import Query, array_of, as_json, read_model, school_value
+from school_service.core.read_models import Query, array_of, read_model
 from school_service.core.records import one_of
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.classes.subject_teachers.reads import subject_teachers
@@ -40,7 +40,7 @@ from school_service.features.people.models import (
     UserRole,
 )
 from school_service.features.people.students.reads import students
-from school_service.features.people.users.reads import school_as_json, users
+from school_service.features.people.users.reads import SCHOOL, users
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Batch, Classroom, Cohort, Enrollment, Position
 
@@ -74,7 +74,7 @@ def me(own_token: bool, ceiling: list[str] | None = None, reach: Reach | None = 
     return select(
         _object(users.query().where(User.id == _of_caller("account"))).label("user"),
         null().label("client"),
-        as_json(school_value("school", school_as_json)).label("school"),
+        SCHOOL,
         unless(_EMPTY, _array(_roles())).label("roles"),
         unless(_EMPTY, _array(_permissions(ceiling))).label("permissions"),
         unless(_EMPTY, _array(_classes(reach)) if reach.by("F") else _EMPTY).label("classes"),
@@ -103,7 +103,7 @@ def client_me() -> Query:
     return select(
         nothing.label("user"),
         _of_principal("client", lambda principal: principal.actor).label("client"),
-        as_json(school_value("school", school_as_json)).label("school"),
+        SCHOOL,
         _EMPTY.label("roles"),
         _array(permissions).label("permissions"),
         _EMPTY.label("classes"),

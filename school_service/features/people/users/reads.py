@@ -13,7 +13,6 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import (
     Query,
     array_of,
-    as_json,
     json_object,
     read_model,
     school_value,
@@ -45,9 +44,12 @@ WHERE session_number IS NOT NULL
 _SHOWN_OF_SCHOOL = ("id", "name", "address", "phone_number", "email_address", "motto", "logo_url")
 
 
-def school_as_json(school: Any) -> str:
-    """Write the details of a school shown to its users."""
+def _school_as_json(school: Any) -> str:
     return orjson.dumps({name: getattr(school, name) for name in _SHOWN_OF_SCHOOL}).decode()
+
+
+SCHOOL = cast(school_value("school", _school_as_json), JSON).label("school")
+"""The details of the school shown to its users."""
 
 
 def photo_address() -> Any:
@@ -93,7 +95,7 @@ def users(search: str | None = None, reach: Reach | None = None) -> Query:
             User.gender,
             photo_address().label("photo"),
             roles.label("roles"),
-            as_json(school_value("school", school_as_json)).label("school"),
+            SCHOOL,
             student.label("student"),
         )
         .where(User.deleted_at.is_(None))
