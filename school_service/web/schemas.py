@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, TypeVar
 
 import marshmallow as ma
-from marshmallow import fields
+from marshmallow import fields, validate
 
 from school_service.core.columns import Enumeration
 from school_service.core.errors import SAID_BACK, Invalid
@@ -74,6 +74,12 @@ def list_of(schema: type[ma.Schema], description: str | None = None, **options: 
     """Make a field of records, with its words in the document, if it has some."""
     metadata = {} if description is None else {"description": description}
     return fields.List(fields.Nested(schema), metadata=metadata, **options)
+
+
+def text_of(values: Iterable[Any], description: str | None = None, **options: Any) -> fields.String:
+    """Make a field of a text that is one of some, with its words in the document, if it has some."""
+    metadata = {} if description is None else {"description": description}
+    return fields.String(validate=validate.OneOf(values), metadata=metadata, **options)
 
 
 class MineSchema(Schema):

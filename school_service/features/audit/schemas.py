@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.audit.models import ACTIONS, ACTOR_LENGTH, ENTITY_LENGTH
 from school_service.web.fields import Id, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 
 class AuditEntrySchema(RecordSchema):
@@ -16,7 +16,7 @@ class AuditEntrySchema(RecordSchema):
     at = fields.AwareDateTime()
     actor = described(fields.String, "The id of the user or client who acted.")
     actor_name = described(fields.String, "The user's name at that time.")
-    action = fields.String(validate=validate.OneOf(ACTIONS))
+    action = text_of(ACTIONS)
     entity = described(fields.String, "What was changed, such as `gradebook`.")
     entity_id = described(fields.UUID, "The record; null where a sign-in named no user.", allow_none=True)
     old = described(fields.Dict, "The values before.", allow_none=True)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from flask import Response, current_app, request
 from flask.views import MethodView
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.auth.login_throttle import LoginThrottle, check_grants
 from school_service.config import ISSUER_PATH
@@ -39,7 +39,7 @@ from school_service.web.client_address import client_address, service_address
 from school_service.web.fields import Choice, Text
 from school_service.web.rendering import object_response
 from school_service.web.request_log import log_of_request
-from school_service.web.schemas import TOKEN_TYPES, ErrorSchema, RecordSchema, Schema, described
+from school_service.web.schemas import TOKEN_TYPES, ErrorSchema, RecordSchema, Schema, described, text_of
 from tenants.exceptions import ClientUnknown, SchoolForbidden, UnknownSchool
 from tenants.registry.clients import TokenClient
 
@@ -133,7 +133,7 @@ class TokenSchema(RecordSchema):
     SOMETIMES: ClassVar = frozenset({"refresh_token", "scope", "school_id", "id_token"})
 
     access_token = fields.String()
-    token_type = fields.String(validate=validate.OneOf(TOKEN_TYPES))
+    token_type = text_of(TOKEN_TYPES)
     expires_in = described(fields.Integer, "Seconds.")
     refresh_token = described(fields.String, "Of people: what the next token is asked for with.")
     scope = described(fields.String, "Of people, and of clients that ask for a scope: what was granted.")

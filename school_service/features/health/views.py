@@ -6,12 +6,12 @@ from typing import Any
 
 from flask import current_app
 from flask.views import MethodView
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.health.service import Check
 from school_service.release import this_release
 from school_service.web.blueprint import Blueprint
-from school_service.web.schemas import RecordSchema, described
+from school_service.web.schemas import RecordSchema, described, text_of
 
 
 class ServedRevisionsSchema(RecordSchema):
@@ -28,7 +28,7 @@ class ServedRevisionsSchema(RecordSchema):
 class HealthSchema(RecordSchema):
     """Whether the service and its database are up, and the answering release."""
 
-    status = fields.String(validate=validate.OneOf(["ok", "unavailable"]))
+    status = text_of(["ok", "unavailable"])
     version = fields.String()
     commit = described(
         fields.String, "The commit that the release was built from, where it is known.", allow_none=True
@@ -36,24 +36,23 @@ class HealthSchema(RecordSchema):
     revisions = described(
         fields.Nested, "The revisions of the tables that the process works with.", ServedRevisionsSchema
     )
-    database = fields.String(validate=validate.OneOf(["ok", "unreachable"]))
+    database = text_of(["ok", "unreachable"])
 
 
 class ReadinessSchema(HealthSchema):
     """Whether the process can serve requests, and the answering release."""
 
-    login_counts = described(
-        fields.String,
+    login_counts = text_of(
+        ["ok", "refused"],
         "`refused`: the storage of counted tries to sign in has not let this process in, as with a "
         "wrong password in `RATE_LIMIT_STORAGE`.",
-        validate=validate.OneOf(["ok", "refused"]),
     )
 
 
 class LifeSchema(RecordSchema):
     """The answer of a running process."""
 
-    status = fields.String(validate=validate.OneOf(["ok"]))
+    status = text_of(["ok"])
     version = fields.String()
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import ValidationError, fields, validates_schema
 
 from school_service.features.invitations.schemas import code_text
 from school_service.features.people.models import ISSUER_LENGTH, SUBJECT_LENGTH, WAYS
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Text, sought_text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 
 class IdentitySchema(RecordSchema):
@@ -19,7 +19,7 @@ class IdentitySchema(RecordSchema):
     id = fields.UUID()
     issuer = described(fields.String, "`iss` of the tokens.")
     subject = described(fields.String, "`sub` of the tokens.")
-    way = fields.String(validate=validate.OneOf(WAYS))
+    way = text_of(WAYS)
     created_at = fields.AwareDateTime()
     linked_by_name = fields.String()
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.classes.subject_teachers.schemas import SubjectTeacherSchema
 from school_service.features.people.guardians.schemas import GuardianSchema
 from school_service.features.people.models import REACHES
 from school_service.features.people.students.schemas import StudentSchema
 from school_service.features.people.users.schemas import SchoolSchema, UserSchema
-from school_service.web.schemas import NamedSchema, RecordSchema, described, list_of
+from school_service.web.schemas import NamedSchema, RecordSchema, described, list_of, text_of
 
 _REACH = "SCHOOL: the whole school's records; OWN: those that the caller is related to."
 
@@ -17,14 +17,14 @@ _REACH = "SCHOOL: the whole school's records; OWN: those that the caller is rela
 class MyRoleSchema(NamedSchema):
     """A role of the caller."""
 
-    reach = described(fields.String, _REACH, validate=validate.OneOf(REACHES))
+    reach = text_of(REACHES, _REACH)
 
 
 class MyPermissionSchema(RecordSchema):
     """A permission of the caller, and its reach."""
 
     permission = described(fields.String, "Such as write:gradebooks.")
-    reach = described(fields.String, _REACH, validate=validate.OneOf(REACHES))
+    reach = text_of(REACHES, _REACH)
 
 
 class MyClassSchema(RecordSchema):

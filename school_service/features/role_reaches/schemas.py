@@ -10,7 +10,7 @@ from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import REACHES
 from school_service.features.role_reaches.judging import MOST
 from school_service.web.fields import Choice, Id, ListOf, Nested, QueryBoolean, StrictBoolean
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of, text_of
 
 MAX_ROLES = 100
 _ALL = f"How many there are: the list has {MOST:,} at most."
@@ -53,8 +53,8 @@ class RoleReachOptionsSchema(Schema):
 class SwitchedRoleSchema(NamedSchema):
     """A switched role."""
 
-    before = described(fields.String, "The reach that it had.", validate=validate.OneOf(REACHES))
-    reach = described(fields.String, "The reach that it has then.", validate=validate.OneOf(REACHES))
+    before = text_of(REACHES, "The reach that it had.")
+    reach = text_of(REACHES, "The reach that it has then.")
 
 
 def _permissions(description: str) -> fields.List[Any]:

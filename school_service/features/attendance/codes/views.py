@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask.views import MethodView
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
@@ -13,7 +13,7 @@ from school_service.features.attendance.codes import service
 from school_service.features.attendance.models import CODE_LENGTH, CODE_NAME_LENGTH, KINDS, MOST_CODES
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Choice, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 _KIND = "PRESENT and LATE count as present, ABSENT and EXCUSED as absent."
 
@@ -23,7 +23,7 @@ class AttendanceCodeSchema(RecordSchema):
 
     code = fields.String()
     name = fields.String()
-    kind = described(fields.String, _KIND, validate=validate.OneOf(KINDS))
+    kind = text_of(KINDS, _KIND)
 
 
 class NewAttendanceCodeSchema(Schema):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import marshmallow as ma
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.attendance.models import ABSENT, DAY_PARTS, EXCUSED, KINDS, REGISTER_STATES
 from school_service.features.attendance.registers.schemas import AttendanceStudentSchema
 from school_service.features.attendance.school_days.schemas import check_range
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Id, IsoDate, QueryInteger
-from school_service.web.schemas import RecordSchema, Schema, described, list_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
 
 MOST_DAYS = 31
 
@@ -24,12 +24,12 @@ class MissingRegisterSchema(RecordSchema):
     """A register of a day, not submitted yet."""
 
     date = fields.Date()
-    part = fields.String(validate=validate.OneOf(DAY_PARTS))
+    part = text_of(DAY_PARTS)
     batch = fields.UUID()
     batch_name = fields.String()
     classroom = fields.String()
     form_teachers = described(fields.List, "Their names.", fields.String())
-    state = fields.String(validate=validate.OneOf(REGISTER_STATES))
+    state = text_of(REGISTER_STATES)
 
 
 class AttendanceOfDaySchema(RecordSchema):
@@ -38,8 +38,8 @@ class AttendanceOfDaySchema(RecordSchema):
     batch = fields.UUID()
     batch_name = fields.String()
     classroom = fields.String()
-    part = fields.String(validate=validate.OneOf(DAY_PARTS))
-    state = fields.String(validate=validate.OneOf(REGISTER_STATES))
+    part = text_of(DAY_PARTS)
+    state = text_of(REGISTER_STATES)
     enrolled = fields.Integer()
     present = described(fields.Integer, "With those who came late.")
     late = fields.Integer()
@@ -63,11 +63,9 @@ class AbsenceOfDaySchema(RecordSchema):
     student = fields.Nested(AttendanceStudentSchema)
     batch = described(fields.UUID, "The register's.")
     batch_name = described(fields.String, "The batch's name.")
-    part = described(fields.String, "The register's part of the day.", validate=validate.OneOf(DAY_PARTS))
+    part = text_of(DAY_PARTS, "The register's part of the day.")
     code = described(fields.String, "That which counts: the correction's, else the mark's.")
-    kind = described(
-        fields.String, "What the code counted when it was given.", validate=validate.OneOf((ABSENT, EXCUSED))
-    )
+    kind = text_of((ABSENT, EXCUSED), "What the code counted when it was given.")
     guardians = list_of(NotifiedGuardianSchema, "The primary first, then by name.")
 
 
@@ -106,8 +104,8 @@ class StudentMarkSchema(RecordSchema):
     """How a student was marked at one time, as it counts."""
 
     date = fields.Date()
-    part = fields.String(validate=validate.OneOf(DAY_PARTS))
-    kind = fields.String(validate=validate.OneOf(KINDS))
+    part = text_of(DAY_PARTS)
+    kind = text_of(KINDS)
 
 
 class StudentAttendanceSchema(SumsSchema):

@@ -34,7 +34,7 @@ from school_service.web.fields import (
     StrictInteger,
     Text,
 )
-from school_service.web.schemas import RecordSchema, Schema, described, list_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
 from tenants.names import is_too_long
 
 _BATCH = "A batch; a cohort's id is its first batch."
@@ -54,7 +54,7 @@ class CorrectionSchema(RecordSchema):
     """The office's correction beside the teacher's mark; it counts."""
 
     code = fields.String()
-    kind = fields.String(validate=validate.OneOf(KINDS))
+    kind = text_of(KINDS)
     reason = described(fields.String, "Null once the student is erased.", allow_none=True)
     by = fields.String()
     at = fields.AwareDateTime()
@@ -65,21 +65,11 @@ class MarkSchema(RecordSchema):
 
     student = fields.Nested(AttendanceStudentSchema)
     code = fields.String(allow_none=True)
-    kind = described(
-        fields.String,
-        "What the code counted when it was given.",
-        validate=validate.OneOf(KINDS),
-        allow_none=True,
-    )
+    kind = text_of(KINDS, "What the code counted when it was given.", allow_none=True)
     note = fields.String(allow_none=True)
     arrived = described(fields.String, "HH:MM, of who came late.", allow_none=True)
     correction = fields.Nested(CorrectionSchema, allow_none=True)
-    counts = described(
-        fields.String,
-        "The kind that counts: the correction's, else the mark's.",
-        validate=validate.OneOf(KINDS),
-        allow_none=True,
-    )
+    counts = text_of(KINDS, "The kind that counts: the correction's, else the mark's.", allow_none=True)
 
 
 class RegisterSchema(RecordSchema):
@@ -96,9 +86,9 @@ class RegisterSchema(RecordSchema):
     subject = fields.String(allow_none=True)
     date = fields.Date()
     term = described(fields.Nested, "Null for a day that is in none.", AttendanceTermSchema, allow_none=True)
-    part = fields.String(validate=validate.OneOf(PARTS))
+    part = text_of(PARTS)
     period = fields.Integer(allow_none=True)
-    state = fields.String(validate=validate.OneOf(REGISTER_STATES))
+    state = text_of(REGISTER_STATES)
     version = described(
         fields.Integer, "Rises by 1 with each change of a mark or of the state; 0 before the first."
     )

@@ -10,7 +10,7 @@ from marshmallow import fields, validate
 from school_service.features.attendance.models import DAY_NAME_LENGTH, DAY_PARTS, DAY_STATUSES, HALVES
 from school_service.features.school.models import TERMS
 from school_service.web.fields import Choice, IsoDate, ListOf, Nested, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 MOST_DAYS = 400
 
@@ -19,7 +19,7 @@ class AttendanceTermSchema(RecordSchema):
     """The term of a day."""
 
     id = fields.UUID()
-    term = fields.String(validate=validate.OneOf(TERMS))
+    term = text_of(TERMS)
 
 
 class SchoolDaySchema(RecordSchema):
@@ -30,7 +30,7 @@ class SchoolDaySchema(RecordSchema):
     parts = described(
         fields.List,
         "In which school is open, and classes are called; empty on a closed day.",
-        fields.String(validate=validate.OneOf(DAY_PARTS)),
+        text_of(DAY_PARTS),
     )
     name = described(fields.String, "Such as that of a holiday.", allow_none=True)
 

@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from school_service.features.classes.models import UNCOPIED
 from school_service.web.fields import MAX_IDS, Id, IsoDate, ListOf, Nested, QueryBoolean, sought_text
-from school_service.web.schemas import RecordSchema, Schema, described, list_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
 
 _SESSION = "The academic session's id or its name."
 _STARTS = "The first day, by the school's day; null: since ever."
@@ -118,11 +118,10 @@ class UncopiedSchema(RecordSchema):
     subject = described(fields.String, "The subject's name.")
     batch_name = described(fields.String, "The arm's name; null: all arms.", allow_none=True)
     employee_name = described(fields.String, "First and last name.")
-    code = described(
-        fields.String,
+    code = text_of(
+        UNCOPIED,
         "What the other session lacks: the cohort, its subject or its arm; LEFT: the employee is "
         "deleted; ENDED: it ended before today, and before the last day of its session.",
-        validate=validate.OneOf(UNCOPIED),
     )
 
 

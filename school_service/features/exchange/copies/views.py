@@ -19,7 +19,7 @@ from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Choice, ListOf, QueryInteger, Text
 from school_service.web.reading import write_alone
-from school_service.web.schemas import RecordSchema, Schema, described, list_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
 from school_service.web.transactions import at_one_moment
 
 RESOURCE_NAMES = Enumeration("Resource", *NAMES)
@@ -72,12 +72,10 @@ class ChangesQuery(Schema):
 class ChangeSchema(RecordSchema):
     """A change of a record."""
 
-    resource = described(fields.String, "The kind of the record.", validate=validate.OneOf(RESOURCE_NAMES))
+    resource = text_of(RESOURCE_NAMES, "The kind of the record.")
     id = described(fields.String, "As in an export: of most resources a uuid.")
-    operation = described(
-        fields.String,
-        "With `erased` all that names the record goes, too.",
-        validate=validate.OneOf(Enumeration("ChangeOperation", *OPERATIONS)),
+    operation = text_of(
+        Enumeration("ChangeOperation", *OPERATIONS), "With `erased` all that names the record goes, too."
     )
     at = fields.AwareDateTime()
 

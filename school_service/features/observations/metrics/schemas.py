@@ -14,7 +14,14 @@ from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Choice, Id, Input, ObjectOf, QueryInteger, StrictInteger, Text
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, UploadOptionsSchema, described
+from school_service.web.schemas import (
+    NamedSchema,
+    RecordSchema,
+    Schema,
+    UploadOptionsSchema,
+    described,
+    text_of,
+)
 
 MAX_NUMBER = 2**31 - 1
 MAX_TRAITS = 100  # of one record
@@ -46,9 +53,9 @@ class MetricRecordSchema(RecordSchema):
     id = fields.UUID()
     student_name = fields.String()
     admission_number = fields.String()
-    term = fields.String(validate=validate.OneOf(TERMS))
+    term = text_of(TERMS)
     batch = described(fields.UUID, "The batch on whose sheet it came last.")
-    metric_type = fields.String(validate=validate.OneOf(METRIC_TYPES))
+    metric_type = text_of(METRIC_TYPES)
     metric_scores = described(
         fields.Dict,
         "By the name of the trait: from 5, excellent, to 1, poor.",
@@ -123,7 +130,7 @@ class MetricUploadSchema(UploadOptionsSchema):
 class MetricDefinitionSchema(NamedSchema):
     """A trait of students, to be scored."""
 
-    metric_type = fields.String(validate=validate.OneOf(METRIC_TYPES))
+    metric_type = text_of(METRIC_TYPES)
     position = described(fields.Integer, "Orders the traits of a type, from 1.")
 
 

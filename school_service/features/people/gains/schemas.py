@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.people.gains.reads import KINDS, MOST_SHOWN
-from school_service.web.schemas import RecordSchema, described, list_of
+from school_service.web.schemas import RecordSchema, described, list_of, text_of
 
 
 class _Moment(fields.AwareDateTime):
@@ -21,11 +21,7 @@ class CredentialSchema(RecordSchema):
     """A way into an account, made by somebody else."""
 
     username = described(fields.String, "Of the account that gained.")
-    kind = described(
-        fields.String,
-        "A password that was given, an open invitation, or a link to an outside identity.",
-        validate=validate.OneOf(KINDS),
-    )
+    kind = text_of(KINDS, "A password that was given, an open invitation, or a link to an outside identity.")
     made_by_name = described(
         fields.String, "Who made it; null of a password where nobody knows that.", allow_none=True
     )

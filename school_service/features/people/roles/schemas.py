@@ -7,7 +7,7 @@ from marshmallow import fields, validate
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import GIVEN_TO, REACHES, SCHOOL
 from school_service.web.fields import Choice, ListOf, StrictInteger, Text
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, list_of, text_of
 
 PART = validate.Regexp(r"^[a-z][a-z0-9-]*$", error="Must be lower-case letters, digits and hyphens.")
 
@@ -44,10 +44,9 @@ class RoleSchema(NamedSchema):
         validate=validate.OneOf(REACHES),
         metadata=_REACH,
     )
-    given_to = described(
-        fields.String,
+    given_to = text_of(
+        [*GIVEN_TO, None],
         "Whose accounts have it from their making; null: those that are given it.",
-        validate=validate.OneOf([*GIVEN_TO, None]),
         allow_none=True,
     )
     permissions = list_of(PermissionSchema)

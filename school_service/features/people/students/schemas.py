@@ -17,7 +17,7 @@ from school_service.features.people.models import ACTIVE, SCHOOLING_LENGTH, STUD
 from school_service.features.people.students.leaving import OF_LEAVERS
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, Text, sought_text
-from school_service.web.schemas import MineSchema, RecordSchema, Schema, described, validated
+from school_service.web.schemas import MineSchema, RecordSchema, Schema, described, text_of, validated
 from tenants.clock import now
 
 EARLIEST_DOB = date(1900, 1, 1)
@@ -56,7 +56,7 @@ class StudentSchema(RecordSchema):
     former_school = fields.String(allow_none=True)
     left_on = fields.Date(allow_none=True)
     leaving_reason = fields.String(allow_none=True)
-    status = fields.String(validate=validate.OneOf(STUDENT_STATUSES))
+    status = text_of(STUDENT_STATUSES)
     batch = fields.UUID(allow_none=True)
     cohort = fields.UUID(allow_none=True)
     user = described(fields.UUID, "The student's user account.")

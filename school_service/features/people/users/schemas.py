@@ -10,7 +10,15 @@ from school_service.core.columns import NAME_LENGTH
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.roles.schemas import PermissionSchema
 from school_service.web.fields import Id, Text, sought_text
-from school_service.web.schemas import TOKEN_TYPES, NamedSchema, RecordSchema, Schema, described, list_of
+from school_service.web.schemas import (
+    TOKEN_TYPES,
+    NamedSchema,
+    RecordSchema,
+    Schema,
+    described,
+    list_of,
+    text_of,
+)
 from tenants.names import composed
 from tenants.tenancy import MAX_PASSWORD_LENGTH
 
@@ -64,7 +72,7 @@ class AccessTokenSchema(RecordSchema):
 
     access_token = fields.String()
     expires_in = described(fields.Integer, "Seconds.")
-    token_type = fields.String(validate=validate.OneOf(TOKEN_TYPES))
+    token_type = text_of(TOKEN_TYPES)
 
 
 class AuthUserSchema(RecordSchema):

@@ -15,7 +15,7 @@ from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import ABSENCES, CATEGORIES, COUNTING
 from school_service.web.fields import Id, QueryBoolean, QueryInteger, sought_text
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of, text_of
 
 MOST_VERSIONS = 2**31 - 1
 
@@ -57,7 +57,7 @@ class ResultTermSchema(RecordSchema):
     """The term of a result."""
 
     id = fields.UUID()
-    term = fields.String(validate=validate.OneOf(TERMS))
+    term = text_of(TERMS)
 
 
 class ClassFiguresSchema(RecordSchema):
@@ -79,15 +79,14 @@ class ResultScoreSchema(RecordSchema):
     """The mark of a student in an assessment that counts."""
 
     assessment = fields.UUID()
-    category = fields.String(validate=validate.OneOf(CATEGORIES))
+    category = text_of(CATEGORIES)
     abbreviation = fields.String()
     total_points = described(fields.Decimal, "The maximum score.")
     score = figure("Null where there is none.")
-    absence = described(
-        fields.String,
+    absence = text_of(
+        [*ABSENCES, None],
         "ABSENT counts 0, EXCUSED counts nowhere; null with a score, or where it is blank.",
         allow_none=True,
-        validate=validate.OneOf([*ABSENCES, None]),
     )
     publish = described(fields.Boolean, "Whether cards and students see it singly; it counts in any case.")
 
@@ -108,7 +107,7 @@ class ResultSubjectSchema(RecordSchema):
 class CategoryMarkSchema(RecordSchema):
     """What the papers of a category come to by its weight, as it is printed."""
 
-    category = fields.String(validate=validate.OneOf(COUNTING))
+    category = text_of(COUNTING)
     score = described(fields.Decimal, "The sum of the scores.")
     points = described(fields.Decimal, "What they are of.")
     mark = described(
@@ -122,11 +121,7 @@ class SubjectResultSchema(RecordSchema):
 
     subject = fields.Nested(ResultSubjectSchema)
     scores = list_of(ResultScoreSchema, "By category, then by due date.")
-    status = described(
-        fields.String,
-        "INCOMPLETE: something is not marked yet, and there is no percent.",
-        validate=validate.OneOf(SUBJECT_STATUSES),
-    )
+    status = text_of(SUBJECT_STATUSES, "INCOMPLETE: something is not marked yet, and there is no percent.")
     score = figure("The sum of the scores; null where there is none.")
     points = figure("What they are of: the points of what is not excused and not blank.")
     marks = list_of(
@@ -150,10 +145,8 @@ class SubjectResultSchema(RecordSchema):
 class _StateSchema(RecordSchema):
     """Whether a result is live or published."""
 
-    state = described(
-        fields.String,
-        "PROVISIONAL: live figures. All others: the last version, as it was published.",
-        validate=validate.OneOf(RESULT_STATES),
+    state = text_of(
+        RESULT_STATES, "PROVISIONAL: live figures. All others: the last version, as it was published."
     )
     version = _position("Of the publication; null for live figures.")
 
@@ -216,11 +209,10 @@ class TermResultSchema(_ClassTermSchema):
 
     student = fields.Nested(ResultStudentSchema)
     subjects = list_of(SubjectResultSchema, "By name.")
-    status = described(
-        fields.String,
+    status = text_of(
+        TERM_STATUSES,
         "INCOMPLETE: a subject is. TOO_FEW: fewer graded subjects than the result settings ask for. "
         "NONE: no graded subject. Who is COMPLETE is ranked.",
-        validate=validate.OneOf(TERM_STATUSES),
     )
     total = described(fields.Decimal, "The sum of the percents of the graded subjects.")
     obtainable = described(fields.Integer, "100 for each of them.")
@@ -254,7 +246,7 @@ class BroadsheetResultSchema(RecordSchema):
     percent = _percent("Null where it is incomplete.")
     grade = words("The letter of the band that the percent is in.")
     position = _position("In the batch; null in a session's broadsheet.")
-    status = fields.String(validate=validate.OneOf(SUBJECT_STATUSES))
+    status = text_of(SUBJECT_STATUSES)
 
 
 class BroadsheetStudentSchema(RecordSchema):
@@ -274,7 +266,7 @@ class BroadsheetStudentSchema(RecordSchema):
     tied = described(fields.Boolean, "Whether another of the batch has the same position.")
     cohort_position = _position("In all batches of the cohort.")
     graded = described(fields.Integer, "How many subjects the total is of.")
-    status = fields.String(validate=validate.OneOf(TERM_STATUSES))
+    status = text_of(TERM_STATUSES)
 
 
 class BroadsheetSummarySchema(RecordSchema):
@@ -349,11 +341,8 @@ class BroadsheetFilterSchema(_LiveSchema):
         "In place of a term: the session of the batch, by id or name, as published.",
         required=False,
     )
-    order = described(
-        fields.String,
-        "How the students stand: by position, then by name; or by name.",
-        load_default=POSITION,
-        validate=validate.OneOf(ORDERS),
+    order = text_of(
+        ORDERS, "How the students stand: by position, then by name; or by name.", load_default=POSITION
     )
 
     @ma.validates_schema(skip_on_field_errors=False, pass_original=True)

@@ -33,7 +33,7 @@ from school_service.web.fields import (
     free_text,
     sought_text,
 )
-from school_service.web.schemas import RecordSchema, Schema, described, list_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
 
 ALL = Decimal(100)  # percent
 MAX_RULES = 100
@@ -128,16 +128,14 @@ class PromotedStudentSchema(NamedStudentSchema):
 class PromotionReasonSchema(RecordSchema):
     """A reason against a student's promotion."""
 
-    code = fields.String(validate=validate.OneOf(REASONS))
+    code = text_of(REASONS)
     message = described(fields.String, "In words, with the figures.")
 
 
 class PromotionAmendmentSchema(RecordSchema):
     """A later decision on a student, and the reason."""
 
-    outcome = described(
-        fields.String, "What becomes of the student from then on.", validate=validate.OneOf(OUTCOMES)
-    )
+    outcome = text_of(OUTCOMES, "What becomes of the student from then on.")
     to_batch = described(fields.UUID, "Null for who graduates or is left out.", allow_none=True)
     reason = described(fields.String, "Null once the student was erased.", allow_none=True)
     by_name = described(fields.String, "Who decided so.")
@@ -153,12 +151,9 @@ class PromotionDecisionSchema(RecordSchema):
         fields.Decimal, "Of the session, as published; null without a result.", allow_none=True
     )
     terms = described(fields.Integer, "How many terms have a result.", allow_none=True)
-    by_rule = fields.String(validate=validate.OneOf(BY_RULE))
-    outcome = described(
-        fields.String,
-        "Null in a dry run, where somebody has to decide first.",
-        allow_none=True,
-        validate=validate.OneOf([*OUTCOMES, None]),
+    by_rule = text_of(BY_RULE)
+    outcome = text_of(
+        [*OUTCOMES, None], "Null in a dry run, where somebody has to decide first.", allow_none=True
     )
     reasons = list_of(PromotionReasonSchema, "Why the rule does not promote.")
     reason = described(

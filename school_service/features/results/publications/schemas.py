@@ -17,7 +17,7 @@ from school_service.features.results.publications.chains import ACTS
 from school_service.features.results.publications.judging import MOST_MISSING
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Id, ListOf, Nested, QueryBoolean, StrictBoolean, free_text, sought_text
-from school_service.web.schemas import RecordSchema, Schema, described, list_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
 
 MAX_BATCHES = 50
 MAX_LEFT_OUT = 100
@@ -29,7 +29,7 @@ class LackingRegisterSchema(RecordSchema):
     batch = described(fields.UUID, "The arm.")
     batch_name = described(fields.String, "The arm's name.")
     date = described(fields.Date, "A day on which school was open, until today.")
-    part = described(fields.String, "The part of that day.", validate=validate.OneOf(DAY_PARTS))
+    part = text_of(DAY_PARTS, "The part of that day.")
 
 
 class PublicationSchema(RecordSchema):
@@ -42,11 +42,10 @@ class PublicationSchema(RecordSchema):
     session = fields.Nested(ResultSessionSchema)
     term = fields.Nested(ResultTermSchema)
     version = described(fields.Integer, "Of this batch's term.", validate=validate.Range(min=1))
-    state = described(
-        fields.String,
+    state = text_of(
+        PUBLICATION_STATES,
         "REOPENED: under review, and still shown. WITHDRAWN: shown to staff alone. SUPERSEDED: "
         "replaced by the next version.",
-        validate=validate.OneOf(PUBLICATION_STATES),
     )
     published_at = described(fields.AwareDateTime, "Null in a dry run.", allow_none=True)
     published_by = described(fields.String, "The user's id, or the client's.")
@@ -121,7 +120,7 @@ class NewVersionSchema(PublicationSchema):
 class ActSchema(RecordSchema):
     """An act of a chain."""
 
-    act = described(fields.String, "What is to be done.", validate=validate.OneOf(ACTS))
+    act = text_of(ACTS, "What is to be done.")
     publication = described(fields.UUID, "The one to be reopened; null in other acts.", allow_none=True)
     batch = fields.UUID()
     term = described(fields.UUID, "The id of the term.")

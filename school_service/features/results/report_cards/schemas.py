@@ -26,7 +26,7 @@ from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import COUNTING
 from school_service.web.fields import Choice, Id, ListOf, QueryBoolean
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of, text_of
 
 
 class _DraftSchema(Schema):
@@ -127,18 +127,17 @@ class VerifiedPaperSchema(RecordSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"sessions"})
 
-    state = described(
-        fields.String,
+    state = text_of(
+        CARD_STATES,
         "CURRENT: what this paper says of the student holds. REPLACED: there is a newer one that "
         "says something else, and these are the figures of this paper. WITHDRAWN: the school does not stand by it "
         "any more.",
-        validate=validate.OneOf(CARD_STATES),
     )
     school = described(fields.String, "The name of the school, as on the paper.")
     student = described(fields.Nested, "Whose card it is.", VerifiedStudentSchema, allow_none=True)
     class_ = described(fields.String, "Class and arm.", data_key="class", attribute="class", allow_none=True)
     session = described(fields.String, "The academic session.", allow_none=True)
-    term = described(fields.String, "The term.", allow_none=True, validate=validate.OneOf([*TERMS, None]))
+    term = text_of([*TERMS, None], "The term.", allow_none=True)
     version = described(fields.Integer, "Of this class's results in the term.", allow_none=True)
     published_at = described(
         fields.DateTime, "When this version was published; of a transcript, when it was issued."
@@ -194,7 +193,7 @@ class CardTermSchema(RecordSchema):
     """The term of a card."""
 
     id = fields.UUID()
-    term = fields.String(validate=validate.OneOf(TERMS))
+    term = text_of(TERMS)
     name = _text("The school's name for it.")
     text = _text("The term with its session, as it heads the paper.")
 
@@ -202,7 +201,7 @@ class CardTermSchema(RecordSchema):
 class CardMarkSchema(RecordSchema):
     """What a student has in the assessments of a category."""
 
-    category = fields.String(validate=validate.OneOf(COUNTING))
+    category = text_of(COUNTING)
     score = figure("The sum of the scores; null where the category has no figure of its own.")
     points = figure("What they are of.")
     mark = figure("Their part of the weight, where categories are weighed.")
@@ -339,7 +338,7 @@ class CardCumulativeSchema(RecordSchema):
 class CardOutcomeSchema(RecordSchema):
     """What became of a student at the session's end."""
 
-    outcome = described(fields.String, "The promotion's.", validate=validate.OneOf(OUTCOMES))
+    outcome = text_of(OUTCOMES, "The promotion's.")
     class_ = described(
         fields.String, "The class they go to.", data_key="class", attribute="class", allow_none=True
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import ValidationError, fields, validates_schema
 
 from school_service.features.classes.subject_teachers.schemas import teacher_names
 from school_service.features.results.figures.schemas import ResultTermSchema
 from school_service.features.results.models import BLANKS, REFUSE, SUBMISSION_STATES
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Choice, Id, free_text
-from school_service.web.schemas import MineSchema, RecordSchema, Schema, described
+from school_service.web.schemas import MineSchema, RecordSchema, Schema, described, text_of
 
 
 class SubmissionSchema(RecordSchema):
@@ -27,11 +27,10 @@ class SubmissionSchema(RecordSchema):
     )
     batch_name = described(fields.String, "The arm's name.", allow_none=True)
     term = fields.Nested(ResultTermSchema)
-    state = described(
-        fields.String,
+    state = text_of(
+        SUBMISSION_STATES,
         "SUBMITTED: scores, absences and assessments are held until it is reopened. NOTHING_COUNTS: it has takers, and "
         "no assessment that counts.",
-        validate=validate.OneOf(SUBMISSION_STATES),
     )
     takers = described(fields.Integer, "How many take it.")
     assessments = described(fields.Integer, "How many assessments count.")

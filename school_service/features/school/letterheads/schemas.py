@@ -16,7 +16,7 @@ from school_service.features.school.models import (
 )
 from school_service.printing.picture_format import JPEG, PNG
 from school_service.web.fields import Email, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 _HOLDS = "Null: that of the school as it is registered."
 _CHANGE: dict[str, Any] = {"required": False, "allow_none": True}
@@ -25,7 +25,7 @@ _CHANGE: dict[str, Any] = {"required": False, "allow_none": True}
 class PictureSchema(RecordSchema):
     """The description of a picture: its bytes are at its own address."""
 
-    media_type = fields.String(validate=validate.OneOf((PNG, JPEG)))
+    media_type = text_of((PNG, JPEG))
     bytes = fields.Integer(validate=validate.Range(1, MOST_BYTES))
     width = described(fields.Integer, "In pixels.", validate=validate.Range(LEAST_PIXELS, MOST_PIXELS))
     height = described(fields.Integer, "In pixels.", validate=validate.Range(LEAST_PIXELS, MOST_PIXELS))

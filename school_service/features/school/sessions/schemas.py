@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from marshmallow import ValidationError, fields, validate
+from marshmallow import ValidationError, fields
 
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.school.models import TERMS
 from school_service.web.fields import Choice, Id, IsoDate, StrictBoolean, Text
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described
+from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, text_of
 
 
 class TermOfInterface(Text):
@@ -71,7 +71,7 @@ class TermSchema(RecordSchema):
     """A term of an academic session."""
 
     id = fields.UUID()
-    term = fields.String(validate=validate.OneOf(TERMS))
+    term = text_of(TERMS)
     session_id = fields.String(data_key="sessionId")
     display_name = fields.String(data_key="displayName")
 

@@ -7,7 +7,7 @@ from marshmallow import fields, validate
 from school_service.features.people.students.schemas import NamedStudentSchema
 from school_service.features.scores.models import ABSENCES
 from school_service.web.fields import MAX_IDS, Choice, Id, ListOf, Nested, free_text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 _STATUS = "ABSENT, without leave, counts 0; EXCUSED counts nowhere."
 
@@ -20,7 +20,7 @@ class AbsenceSchema(RecordSchema):
     """The absence of a student from an assessment."""
 
     student = fields.Nested(AbsentStudentSchema)
-    status = described(fields.String, _STATUS, validate=validate.OneOf(ABSENCES))
+    status = text_of(ABSENCES, _STATUS)
     note = fields.String(allow_none=True)
     created_at = fields.AwareDateTime(data_key="createdAt")
 

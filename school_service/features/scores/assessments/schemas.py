@@ -7,7 +7,7 @@ from marshmallow import fields, validate
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import CATEGORIES, FILE_NAME_LENGTH
 from school_service.web.fields import Choice, Id, IsoDate, ListOf, Points, StrictBoolean, Text, free_text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 MAX_SUBJECTS = 100  # that get an assessment at once
 
@@ -24,7 +24,7 @@ class AssessmentSchema(RecordSchema):
     term = fields.UUID()
     include_in_final = described(fields.Boolean, "Whether it counts in the final grade.")
     publish_scores = described(fields.Boolean, "Whether its scores are published.")
-    category = fields.String(validate=validate.OneOf(CATEGORIES))
+    category = text_of(CATEGORIES)
     file_name = fields.String()
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import CATEGORIES
 from school_service.web.fields import Id, Points
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 
 class GradebookEntrySchema(RecordSchema):
@@ -15,7 +15,7 @@ class GradebookEntrySchema(RecordSchema):
 
     id = fields.UUID()
     assessment = fields.UUID()
-    assessment_category = fields.String(validate=validate.OneOf(CATEGORIES))
+    assessment_category = text_of(CATEGORIES)
     score = described(fields.Decimal, "From 0 to the assessment's total points.")
     student = fields.UUID()
     batch = described(fields.UUID, "Where the student was when it was entered.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import ABSENCES, CATEGORIES
@@ -18,6 +18,7 @@ from school_service.web.schemas import (
     UploadOptionsSchema,
     described,
     list_of,
+    text_of,
 )
 
 
@@ -25,7 +26,7 @@ class MarkedAssessmentSchema(NamedSchema):
     """An assessment of a subject in a term."""
 
     abbreviation = fields.String()
-    category = fields.String(validate=validate.OneOf(CATEGORIES))
+    category = text_of(CATEGORIES)
     total_points = described(fields.Decimal, "The highest score.")
 
 
@@ -35,11 +36,8 @@ class SubjectMarkSchema(RecordSchema):
     student = fields.Nested(ScoresheetStudentSchema)
     assessment = fields.UUID()
     score = described(fields.Decimal, "From 0 to the assessment's total points.", allow_none=True)
-    absence = described(
-        fields.String,
-        "ABSENT, without leave, counts 0; EXCUSED counts nowhere.",
-        allow_none=True,
-        validate=validate.OneOf([*ABSENCES, None]),
+    absence = text_of(
+        [*ABSENCES, None], "ABSENT, without leave, counts 0; EXCUSED counts nowhere.", allow_none=True
     )
 
 

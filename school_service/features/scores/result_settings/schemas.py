@@ -20,7 +20,7 @@ from school_service.features.scores.models import (
     WEIGHTINGS,
 )
 from school_service.web.fields import Choice, ListOf, Nested, Points, StrictBoolean, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 ALL = Decimal(100)  # percent
 MAX_TERM_WEIGHT = Decimal("999.99")
@@ -68,7 +68,7 @@ class WeightSchema(RecordSchema):
     """The weight of a category, of 100, in the classrooms of a level."""
 
     level = fields.String(allow_none=True)
-    category = fields.String(validate=validate.OneOf(COUNTING))
+    category = text_of(COUNTING)
     weight = fields.Decimal()
 
 

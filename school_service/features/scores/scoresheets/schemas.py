@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import fields, validate, validates_schema
+from marshmallow import fields, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.gradebooks.schemas import GradebookEntrySchema
 from school_service.features.scores.models import ABSENCES
 from school_service.web.fields import Choice, Id, Input, Points, QueryBoolean
-from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema, described, list_of
+from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema, described, list_of, text_of
 
 
 class ScoresheetStudentSchema(RecordSchema):
@@ -37,11 +37,8 @@ class ClassScoreSchema(RecordSchema):
     student = fields.Nested(ScoresheetStudentSchema)
     batch = described(fields.UUID, "Where the student is now.")
     score = described(fields.Decimal, "From 0 to the assessment's total points.", allow_none=True)
-    absence = described(
-        fields.String,
-        "ABSENT, without leave, counts 0; EXCUSED counts nowhere.",
-        allow_none=True,
-        validate=validate.OneOf([*ABSENCES, None]),
+    absence = text_of(
+        [*ABSENCES, None], "ABSENT, without leave, counts 0; EXCUSED counts nowhere.", allow_none=True
     )
 
 

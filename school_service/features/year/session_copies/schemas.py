@@ -6,7 +6,7 @@ from marshmallow import fields, validate
 
 from school_service.features.year.session_copies.parts import COPIED_PARTS, COPY_OUTCOMES
 from school_service.web.fields import Choice, ListOf, QueryBoolean, Text
-from school_service.web.schemas import RecordSchema, Schema, described, list_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
 
 
 class CopyOptionsSchema(Schema):
@@ -35,13 +35,11 @@ class NewCopySchema(Schema):
 class CopiedRecordSchema(RecordSchema):
     """A record of the source of a copy, and its outcome."""
 
-    part = fields.String(validate=validate.OneOf(COPIED_PARTS))
+    part = text_of(COPIED_PARTS)
     record = described(fields.String, "What it is, as the audit log calls it, such as `batch`.")
     name = described(fields.String, "In words, such as `JSS 1 Mathematics, First term: CA 1`.")
-    outcome = described(
-        fields.String,
-        "MADE, PRESENT where there is such a one already, or LEFT_OUT for a reason.",
-        validate=validate.OneOf(COPY_OUTCOMES),
+    outcome = text_of(
+        COPY_OUTCOMES, "MADE, PRESENT where there is such a one already, or LEFT_OUT for a reason."
     )
     reason = described(fields.String, "Why it is left out.", allow_none=True)
     id = described(

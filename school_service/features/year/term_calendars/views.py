@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from flask.views import MethodView
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
@@ -15,7 +15,7 @@ from school_service.features.year.models import MAX_TIMES_OPENED
 from school_service.features.year.term_calendars import service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import IsoDate, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema, described
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 _OPENED = "How many times school opened in the term."
 _NOTICE = "What its report cards tell parents, such as fees and what to bring."
@@ -25,7 +25,7 @@ class CalendarTermSchema(RecordSchema):
     """The term of a calendar."""
 
     id = fields.UUID()
-    term = fields.String(validate=validate.OneOf(TERMS))
+    term = text_of(TERMS)
 
 
 class TermCalendarSchema(RecordSchema):
