@@ -19,6 +19,10 @@ from tenants.exceptions import NoSchool
 
 NO_SCHOOL = "No school is chosen: nothing can be read or written."
 
+# A process of PostgreSQL that has freed 1 MiB at once keeps up to 2 MiB for later (mallopt(3), M_MMAP_THRESHOLD).
+# Before, it gives the memory of each answer beyond 128 KiB back to the system, and takes it anew, page by page.
+_KEEP_MEMORY = "SELECT length(repeat(' ', 1048576))"
+
 psycopg2_dialect: Any = make_url("postgresql+psycopg2://").get_dialect()
 """SQLAlchemy's dialect for psycopg2."""
 
@@ -39,6 +43,7 @@ class SchoolDialect(psycopg2_dialect):
         driver = super().connect(*arguments, **options)
         driver.autocommit = True
         super().on_connect()(driver)
+        _execute(driver, _KEEP_MEMORY)
         return driver
 
     def on_connect(self) -> None:

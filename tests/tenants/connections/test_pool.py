@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -458,6 +459,28 @@ def test_where_postgresql_takes_no_more_connections_those_that_there_are_do(
 
     with working(sessions, SchoolBinding(school.id)):
         assert served_by(sessions, schools[0]) != first
+
+
+def page_faults(pid):
+    """The pages that a process of PostgreSQL has had to take from the system so far."""
+    status = Path(f"/proc/{pid}/stat")
+    if not status.exists() or "(postgres)" not in status.read_text():
+        pytest.skip("PostgreSQL's processes can't be seen from here")
+    return int(status.read_text().rpartition(")")[2].split()[7])
+
+
+def test_a_connection_keeps_the_memory_of_a_long_answer_for_the_next(make_engine, options, school):
+    sessions = bound_sessions(make_engine(), options)
+
+    with working(sessions, SchoolBinding(school.id)) as session:
+        answer = text("SELECT string_agg(md5(n::text), ',') FROM generate_series(1, 3000) n")
+        for _ in range(5):
+            session.scalar(answer)
+        before = page_faults(backend(session))
+        for _ in range(20):
+            session.scalar(answer)
+        # A hundred for each answer, of a connection that gives it back.
+        assert page_faults(backend(session)) - before < 20
 
 
 # Round trips.
