@@ -65,21 +65,20 @@ class NamedSchema(RecordSchema):
     name = fields.String()
 
 
-def described(kind: Callable[..., Kind], description: str, *arguments: Any, **options: Any) -> Kind:
-    """Make a field of a record with its words in the document."""
-    return kind(*arguments, metadata={"description": description}, **options)
+def described(kind: Callable[..., Kind], description: str | None, *arguments: Any, **options: Any) -> Kind:
+    """Make a field with its words in the document, if it has some."""
+    metadata = {} if description is None else {"description": description}
+    return kind(*arguments, metadata=metadata, **options)
 
 
 def list_of(schema: type[ma.Schema], description: str | None = None, **options: Any) -> fields.List[Any]:
     """Make a field of records, with its words in the document, if it has some."""
-    metadata = {} if description is None else {"description": description}
-    return fields.List(fields.Nested(schema), metadata=metadata, **options)
+    return described(fields.List, description, fields.Nested(schema), **options)
 
 
 def text_of(values: Iterable[Any], description: str | None = None, **options: Any) -> fields.String:
     """Make a field of a text that is one of some, with its words in the document, if it has some."""
-    metadata = {} if description is None else {"description": description}
-    return fields.String(validate=validate.OneOf(values), metadata=metadata, **options)
+    return described(fields.String, description, validate=validate.OneOf(values), **options)
 
 
 class MineSchema(Schema):

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Date, String, Text, cast, column, func, literal_column, or_, select, true
-from sqlalchemy.dialects.postgresql import JSON, aggregate_order_by
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.narrowing import judged_before
 from school_service.core.read_models import Query, array_of, json_object
@@ -32,8 +32,6 @@ from school_service.features.school.models import (
     Cohort,
     TermCalendar,
 )
-
-_EMPTY = literal_column("'[]'::json", JSON)
 
 
 @judged_before

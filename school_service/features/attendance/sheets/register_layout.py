@@ -116,7 +116,6 @@ def register_sheet(register: PrintedRegister) -> Sheet:
 
 # The columns
 
-_LINES = "829AB1"
 _SHADED, _CLOSED, _RED = "D9E2EC", "BCCCDC", "9C0006"
 _CELL = CellStyle(size=10, lines="around", horizontal="center", vertical="center")
 _LEFT = CellStyle(size=10, lines="around", vertical="center")
