@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
+
+import pytest
 
 
 def run_concurrently(count: int, work: Callable[[int], Any]) -> list[Any]:
@@ -18,3 +20,16 @@ def run_concurrently(count: int, work: Callable[[int], Any]) -> list[Any]:
 
     with ThreadPoolExecutor(count) as threads:
         return list(threads.map(begin, range(count)))
+
+
+def pausing(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> tuple[Event, Event]:
+    """Let a function of a module wait each time that it is called; answers the events of its call and of going on."""
+    function, called, go_on = getattr(module, name), Event(), Event()
+
+    def wait(*arguments: Any, **named: Any) -> Any:
+        called.set()
+        assert go_on.wait(60)
+        return function(*arguments, **named)
+
+    monkeypatch.setattr(module, name, wait)
+    return called, go_on

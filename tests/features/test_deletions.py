@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +16,7 @@ from tests.cli.program import wait_for
 from tests.features.observations.metrics.sheets import Observed
 from tests.postgres import on_postgresql_alone
 from tests.tenants.installations import execute
-from tests.threads import run_concurrently
+from tests.threads import pausing, run_concurrently
 
 
 @dataclass(frozen=True)
@@ -386,14 +385,7 @@ def test_an_arm_into_which_somebody_is_being_enrolled_is_not_deleted(
     arm = committing.batch(cohort)
     path = f"/batches/{arm['id']}"
     headers = {"If-Match": api.get(path).headers["ETag"]} if with_tag else {}
-    judge, judged, go_on = enrollments._active, Event(), Event()
-
-    def judge_slowly(*arguments):
-        judged.set()
-        assert go_on.wait(60)
-        return judge(*arguments)
-
-    monkeypatch.setattr(enrollments, "_active", judge_slowly)
+    judged, go_on = pausing(monkeypatch, enrollments, "_active")
     with ThreadPoolExecutor(2) as threads:
         enrolled = threads.submit(enrolling(cohort, student, arm["id"]), api.using())
         assert judged.wait(60)
@@ -409,14 +401,7 @@ def test_an_arm_into_which_somebody_is_being_enrolled_is_not_deleted(
 def test_a_cohort_that_is_being_deleted_gets_no_arm(committing, tenancy, monkeypatch):
     api = committing.api
     path = f"/cohorts/{committing.cohort()['id']}"
-    log, locked, go_on = cohorts.audit_changes, Event(), Event()
-
-    def log_slowly(*arguments):
-        locked.set()
-        assert go_on.wait(60)
-        return log(*arguments)
-
-    monkeypatch.setattr(cohorts, "audit_changes", log_slowly)
+    locked, go_on = pausing(monkeypatch, cohorts, "audit_changes")
     with ThreadPoolExecutor(2) as threads:
         deleted = threads.submit(api.using().delete, path)
         assert locked.wait(60)

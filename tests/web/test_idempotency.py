@@ -6,7 +6,6 @@ import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from threading import Event
 
 import pytest
 from openapi_schema_validator import OAS30Validator
@@ -23,6 +22,7 @@ from tenants.connections.binding import SchoolBinding
 from tests.features.audit.test_every_write import WRITES, Scene
 from tests.features.scores.scoresheets.sheets import sheet_of
 from tests.postgres import on_postgresql_alone
+from tests.threads import pausing
 
 POSTS = sorted(path for method, path in WRITES if method == "POST")
 # Their answers have a token, which is stored nowhere.
@@ -314,15 +314,8 @@ def test_of_two_that_find_nothing_stored_one_is_undone(api, monkeypatch):
 
 
 def test_of_two_at_once_the_second_is_refused_and_the_work_done_once(committing, monkeypatch):
-    api, begun, go_on = committing.api, Event(), Event()
-    create = classrooms.create_classroom
-
-    def waiting(**room):
-        begun.set()
-        assert go_on.wait(60)
-        return create(**room)
-
-    monkeypatch.setattr(classrooms, "create_classroom", waiting)
+    api = committing.api
+    begun, go_on = pausing(monkeypatch, classrooms, "create_classroom")
     with ThreadPoolExecutor(1) as thread:
         first = thread.submit(api.using().post, "/classrooms", ROOM, **keyed("k"))
         try:
