@@ -196,7 +196,7 @@ class Blueprint(flask_smorest.Blueprint):
         """
         documented = {"type": "array", "items": schema, "maxItems": most}
         if member is None:
-            records = ListOf(Nested(schema), validate=ma.validate.Length(max=most))
+            records = ListOf(Nested(schema), most=most)
             return self._takes_array(Array(records, whole="_schema"), documented)
         takes = self._takes_array(_named_list(schema, most, member)(), {**documented, "minItems": 1})
 
@@ -618,7 +618,7 @@ def _named_list(schema: type[Schema], most: int, member: str) -> type[Schema]:
         def name_list(self, body: Any, **_options: Any) -> Any:
             return {member: body} if isinstance(body, list) else body
 
-    records = ListOf(Nested(schema), validate=ma.validate.Length(min=1, max=most))
+    records = ListOf(Nested(schema), least=1, most=most)
     return NamedList.from_dict({member: records}, name=f"{member.title()}List")  # type: ignore[return-value]
 
 

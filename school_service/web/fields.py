@@ -244,19 +244,17 @@ class File(Input, fields.Raw):
 
 
 class ListOf(Input, fields.List[Any]):
-    """An array, of at most so many members as its validator Length says; such a validator is required.
+    """An array of at least `least` and at most `most` members.
 
     They are counted before any is read: too many are refused for their number alone. Errors end after the member that
     reaches MOST_MESSAGES, and no further one is read.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._count = next(
-            validator
-            for validator in self.validators
-            if isinstance(validator, validate.Length) and validator.max
-        )
+    def __init__(
+        self, member: fields.Field[Any], *, most: int, least: int | None = None, **options: Any
+    ) -> None:
+        self._count = validate.Length(min=least, max=most)
+        super().__init__(member, validate=self._count, **options)
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
@@ -312,6 +310,6 @@ class Nested(Input, fields.Nested):
     """A record within another."""
 
 
-def id_list(*, least: int | None = None, **options: Any) -> ListOf:
-    """A list of at least `least` and at most MAX_IDS uuids."""
-    return ListOf(Id(), validate=validate.Length(min=least, max=MAX_IDS), **options)
+def id_list(*, most: int = MAX_IDS, **options: Any) -> ListOf:
+    """A list of uuids."""
+    return ListOf(Id(), most=most, **options)

@@ -71,6 +71,11 @@ def described(kind: Callable[..., Kind], description: str | None, *arguments: An
     return kind(*arguments, metadata=metadata, **options)
 
 
+def record_of(schema: type[ma.Schema], description: str | None = None, **options: Any) -> fields.Nested:
+    """Make a field of a record, with its words in the document, if it has some."""
+    return described(fields.Nested, description, schema, **options)
+
+
 def list_of(schema: type[ma.Schema], description: str | None = None, **options: Any) -> fields.List[Any]:
     """Make a field of records, with its words in the document, if it has some."""
     return described(fields.List, description, fields.Nested(schema), **options)
@@ -314,7 +319,5 @@ class ErrorSchema(Schema):
         },
     )
     message = described(fields.String, "What is wrong, for a person.", required=True)
-    errors = described(
-        fields.Nested, "Where the input is at fault: by place, field and reason.", ErrorDetailsSchema
-    )
+    errors = record_of(ErrorDetailsSchema, "Where the input is at fault: by place, field and reason.")
     request_id = described(fields.String, "Names the request in the service's logs.", required=True)

@@ -11,7 +11,7 @@ from marshmallow import fields
 from school_service.features.health.service import Check
 from school_service.release import this_release
 from school_service.web.blueprint import Blueprint
-from school_service.web.schemas import RecordSchema, described, text_of
+from school_service.web.schemas import RecordSchema, described, record_of, text_of
 
 
 class ServedRevisionsSchema(RecordSchema):
@@ -33,9 +33,7 @@ class HealthSchema(RecordSchema):
     commit = described(
         fields.String, "The commit that the release was built from, where it is known.", allow_none=True
     )
-    revisions = described(
-        fields.Nested, "The revisions of the tables that the process works with.", ServedRevisionsSchema
-    )
+    revisions = record_of(ServedRevisionsSchema, "The revisions of the tables that the process works with.")
     database = text_of(["ok", "unreachable"])
 
 

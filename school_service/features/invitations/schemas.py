@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.invitations.codes import MOST_TYPED
 from school_service.features.invitations.service import FORMATS, MOST_AT_ONCE, PDF
 from school_service.features.people.users.schemas import password_text
-from school_service.web.fields import Choice, Email, Id, ListOf, StrictBoolean, StrictInteger, Text
+from school_service.web.fields import Choice, Email, Id, ListOf, StrictBoolean, StrictInteger, Text, id_list
 from school_service.web.schemas import RecordSchema, Schema, described
 
 
@@ -47,7 +47,7 @@ class InvitationSchema(RecordSchema):
 class NewInvitationsSchema(Schema):
     """The users to invite, or the batch of the students to invite."""
 
-    users = ListOf(Id(), required=False, validate=validate.Length(min=1, max=MOST_AT_ONCE))
+    users = id_list(least=1, most=MOST_AT_ONCE, required=False)
     batch = Id(required=False)
     everybody = described(
         StrictBoolean,
@@ -63,8 +63,9 @@ class NewInvitationsSchema(Schema):
         ListOf,
         "One for each of the users, in their order.",
         Email(composed=False),
+        least=1,
+        most=MOST_AT_ONCE,
         required=False,
-        validate=validate.Length(min=1, max=MOST_AT_ONCE),
     )
 
 

@@ -9,7 +9,7 @@ from school_service.features.people.guardians.schemas import GuardianSchema
 from school_service.features.people.models import REACHES
 from school_service.features.people.students.schemas import StudentSchema
 from school_service.features.people.users.schemas import SchoolSchema, UserSchema
-from school_service.web.schemas import NamedSchema, RecordSchema, described, list_of, text_of
+from school_service.web.schemas import NamedSchema, RecordSchema, described, list_of, record_of, text_of
 
 _REACH = "SCHOOL: the whole school's records; OWN: those that the caller is related to."
 
@@ -64,7 +64,7 @@ class MeSchema(RecordSchema):
     While the password must be changed, only `user`, `school` and `must_change_password` say something.
     """
 
-    user = described(fields.Nested, "The user; null for a machine client.", UserSchema, allow_none=True)
+    user = record_of(UserSchema, "The user; null for a machine client.", allow_none=True)
     client = described(fields.String, "The id of the machine client; null for a user.", allow_none=True)
     school = fields.Nested(SchoolSchema)
     roles = list_of(MyRoleSchema, "By name.")
@@ -72,15 +72,9 @@ class MeSchema(RecordSchema):
     classes = list_of(MyClassSchema, "The batches that the caller looks after.")
     subjects = list_of(SubjectTeacherSchema, "What the caller teaches today.")
     children = list_of(MyChildSchema, "The students of whom the caller is a guardian.")
-    student = described(
-        fields.Nested, "The student that the caller is, if any.", StudentSchema, allow_none=True
-    )
-    employee = described(
-        fields.Nested, "The employee that the caller is, if any.", MyEmployeeSchema, allow_none=True
-    )
-    guardian = described(
-        fields.Nested, "The guardian that the caller is, if any.", GuardianSchema, allow_none=True
-    )
+    student = record_of(StudentSchema, "The student that the caller is, if any.", allow_none=True)
+    employee = record_of(MyEmployeeSchema, "The employee that the caller is, if any.", allow_none=True)
+    guardian = record_of(GuardianSchema, "The guardian that the caller is, if any.", allow_none=True)
     must_change_password = described(
         fields.Boolean, "Whether everything else is refused until the user has set another password."
     )

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import REACHES
 from school_service.features.role_reaches.judging import MOST
 from school_service.web.fields import Choice, Id, ListOf, Nested, QueryBoolean, StrictBoolean
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of, text_of
+from school_service.web.schemas import (
+    NamedSchema,
+    RecordSchema,
+    Schema,
+    described,
+    list_of,
+    record_of,
+    text_of,
+)
 
 MAX_ROLES = 100
 _ALL = f"How many there are: the list has {MOST:,} at most."
@@ -26,12 +34,7 @@ class NewRoleReachSchema(Schema):
 class RoleReachesSchema(Schema):
     """The roles to switch."""
 
-    roles = described(
-        ListOf,
-        "The others stay as they are.",
-        Nested(NewRoleReachSchema),
-        validate=validate.Length(max=MAX_ROLES),
-    )
+    roles = described(ListOf, "The others stay as they are.", Nested(NewRoleReachSchema), most=MAX_ROLES)
     add_seeded = described(
         StrictBoolean,
         "Make the roles of a new school that this one has none of the name of, and give the one for "
@@ -128,4 +131,4 @@ class SwitchedRolesSchema(PlantedSchema):
     differs = list_of(
         DifferingRoleSchema, "Roles with other permissions than those of the same name of a new school."
     )
-    uncovered = described(fields.Nested, "What nobody would reach as their own.", UncoveredSchema)
+    uncovered = record_of(UncoveredSchema, "What nobody would reach as their own.")

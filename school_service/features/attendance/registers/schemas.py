@@ -34,7 +34,7 @@ from school_service.web.fields import (
     StrictInteger,
     Text,
 )
-from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, record_of, text_of
 from tenants.names import is_too_long
 
 _BATCH = "A batch; a cohort's id is its first batch."
@@ -85,7 +85,7 @@ class RegisterSchema(RecordSchema):
     cohort_subject = fields.UUID(allow_none=True)
     subject = fields.String(allow_none=True)
     date = fields.Date()
-    term = described(fields.Nested, "Null for a day that is in none.", AttendanceTermSchema, allow_none=True)
+    term = record_of(AttendanceTermSchema, "Null for a day that is in none.", allow_none=True)
     part = text_of(PARTS)
     period = fields.Integer(allow_none=True)
     state = text_of(REGISTER_STATES)
@@ -170,7 +170,7 @@ class NewRegisterSchema(_BodyKeySchema):
     default = described(
         Text, "The code of everyone in the class who is not named and has none.", CODE_LENGTH, required=False
     )
-    marks = ListOf(Nested(NewMarkSchema), required=False, validate=validate.Length(max=MAX_IDS))
+    marks = ListOf(Nested(NewMarkSchema), most=MAX_IDS, required=False)
     submit = described(
         StrictBoolean,
         "Hand the register in: it counts from then on. Everybody is marked then.",
@@ -205,4 +205,4 @@ class NewCorrectionSchema(Schema):
 class CorrectionsSchema(_BodyKeySchema):
     """Corrections to make or to take back; those of others stay."""
 
-    corrections = ListOf(Nested(NewCorrectionSchema), validate=validate.Length(min=1, max=MAX_IDS))
+    corrections = ListOf(Nested(NewCorrectionSchema), least=1, most=MAX_IDS)

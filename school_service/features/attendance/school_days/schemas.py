@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import marshmallow as ma
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.attendance.models import DAY_NAME_LENGTH, DAY_PARTS, DAY_STATUSES, HALVES
 from school_service.features.school.models import TERMS
 from school_service.web.fields import Choice, IsoDate, ListOf, Nested, Text
-from school_service.web.schemas import RecordSchema, Schema, described, text_of
+from school_service.web.schemas import RecordSchema, Schema, described, record_of, text_of
 
 MOST_DAYS = 400
 
@@ -26,7 +26,7 @@ class SchoolDaySchema(RecordSchema):
     """A day of a term: on a weekday of school, or an exceptional one."""
 
     date = fields.Date()
-    term = described(fields.Nested, "Null for a day that is in none.", AttendanceTermSchema, allow_none=True)
+    term = record_of(AttendanceTermSchema, "Null for a day that is in none.", allow_none=True)
     parts = described(
         fields.List,
         "In which school is open, and classes are called; empty on a closed day.",
@@ -68,4 +68,4 @@ class NewSchoolDaySchema(Schema):
 class SchoolDaysSchema(Schema):
     """Days to set; all others stay."""
 
-    days = ListOf(Nested(NewSchoolDaySchema), validate=validate.Length(min=1, max=MOST_DAYS))
+    days = ListOf(Nested(NewSchoolDaySchema), least=1, most=MOST_DAYS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask.views import MethodView
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
@@ -19,7 +19,7 @@ from school_service.features.attendance.settings import service
 from school_service.features.school.settings.service import lock_settings
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Choice, ListOf, StrictInteger
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 _WORDS = {
     "parts": "DAY: a class is called once a day. HALF_DAYS: in the morning and in the afternoon, each by itself.",
@@ -31,37 +31,28 @@ _WORDS = {
 }
 
 
-def _about(name: str) -> dict[str, Any]:
-    return {"description": _WORDS[name]}
-
-
 class AttendanceSettingsSchema(RecordSchema):
     """How the school keeps registers."""
 
-    parts = fields.String(validate=validate.OneOf(REGISTER_PARTS), metadata=_about("parts"))
-    weekdays = fields.List(fields.Integer(), metadata=_about("weekdays"))
-    roll_up = fields.String(validate=validate.OneOf(ROLL_UPS), metadata=_about("roll_up"))
-    lock_after = fields.Integer(allow_none=True, metadata=_about("lock_after"))
-    chronic_percent = fields.Integer(metadata=_about("chronic_percent"))
-    families_read = fields.String(validate=validate.OneOf(FAMILY_READINGS), metadata=_about("families_read"))
+    parts = text_of(REGISTER_PARTS, _WORDS["parts"])
+    weekdays = described(fields.List, _WORDS["weekdays"], fields.Integer())
+    roll_up = text_of(ROLL_UPS, _WORDS["roll_up"])
+    lock_after = described(fields.Integer, _WORDS["lock_after"], allow_none=True)
+    chronic_percent = described(fields.Integer, _WORDS["chronic_percent"])
+    families_read = text_of(FAMILY_READINGS, _WORDS["families_read"])
 
 
 class AttendanceSettingsChangesSchema(Schema):
     """The settings to change: any of these."""
 
-    parts = Choice(REGISTER_PARTS, required=False, metadata=_about("parts"))
-    weekdays = ListOf(
-        StrictInteger(1, 7),
-        required=False,
-        validate=validate.Length(min=1, max=7),
-        metadata=_about("weekdays"),
+    parts = described(Choice, _WORDS["parts"], REGISTER_PARTS, required=False)
+    weekdays = described(ListOf, _WORDS["weekdays"], StrictInteger(1, 7), least=1, most=7, required=False)
+    roll_up = described(Choice, _WORDS["roll_up"], ROLL_UPS, required=False)
+    lock_after = described(
+        StrictInteger, _WORDS["lock_after"], 0, MOST_LOCK_DAYS, required=False, allow_none=True
     )
-    roll_up = Choice(ROLL_UPS, required=False, metadata=_about("roll_up"))
-    lock_after = StrictInteger(
-        0, MOST_LOCK_DAYS, required=False, allow_none=True, metadata=_about("lock_after")
-    )
-    chronic_percent = StrictInteger(1, 100, required=False, metadata=_about("chronic_percent"))
-    families_read = Choice(FAMILY_READINGS, required=False, metadata=_about("families_read"))
+    chronic_percent = described(StrictInteger, _WORDS["chronic_percent"], 1, 100, required=False)
+    families_read = described(Choice, _WORDS["families_read"], FAMILY_READINGS, required=False)
 
 
 blp = Blueprint("attendance-settings", __name__, description="How the school keeps registers.")

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from flask.views import MethodView
-from marshmallow import validate
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
@@ -41,8 +40,8 @@ class EnrollmentSchema(Schema):
         ListOf,
         "The first day of some of the students, in place of `started_on`.",
         Nested(FirstDaySchema),
+        most=MAX_IDS,
         required=False,
-        validate=validate.Length(max=MAX_IDS),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import ValidationError, fields, validates_schema
 
 from school_service.features.classes.models import UNCOPIED
 from school_service.web.fields import MAX_IDS, Id, IsoDate, ListOf, Nested, QueryBoolean, sought_text
@@ -73,7 +73,8 @@ class SubjectTeachersSchema(Schema):
         ListOf,
         "All or none of them; others stay as they are.",
         Nested(NewSubjectTeacherSchema),
-        validate=validate.Length(min=1, max=MAX_IDS),
+        least=1,
+        most=MAX_IDS,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask.views import MethodView
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.core.columns import Enumeration
 from school_service.core.database import request_context
@@ -32,8 +32,8 @@ def _resources() -> ListOf:
         ListOf,
         "Of these resources alone; given once for each.",
         Choice(RESOURCE_NAMES),
+        most=len(NAMES),
         required=False,
-        validate=validate.Length(max=len(NAMES)),
     )
 
 
@@ -45,8 +45,8 @@ class RecordsQuery(Schema):
         ListOf,
         "Of these records of the one resource alone; given once for each.",
         Text(LONGEST_ID),
+        most=MAX_IDS,
         required=False,
-        validate=validate.Length(max=MAX_IDS),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from flask.views import MethodView
-from marshmallow import validate
 
 from school_service.core.columns import Enumeration
 from school_service.core.permissions import Permission
@@ -35,9 +34,9 @@ class ExportQuery(Schema):
         ListOf,
         "These files alone, for a receiver that refuses others; given once for each.",
         Choice(FILE_NAMES),
+        most=len(FILE_NAMES),
         required=False,
         attribute="files",
-        validate=validate.Length(max=len(FILE_NAMES)),
     )
 
 

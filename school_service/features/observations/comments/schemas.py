@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.people.students.schemas import NamedStudentSchema
 from school_service.features.school.sessions.schemas import term_text
@@ -77,4 +77,4 @@ class NewTermCommentSchema(Schema):
 class TermCommentsSchema(CommentFilterSchema):
     """Comments to enter; those of others stay."""
 
-    comments = ListOf(Nested(NewTermCommentSchema), validate=validate.Length(min=1, max=MAX_IDS))
+    comments = ListOf(Nested(NewTermCommentSchema), least=1, most=MAX_IDS)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from marshmallow import fields
 
 from school_service.features.people.gains.reads import KINDS, MOST_SHOWN
-from school_service.web.schemas import RecordSchema, described, list_of, text_of
+from school_service.web.schemas import RecordSchema, described, list_of, record_of, text_of
 
 
 class _Moment(fields.AwareDateTime):
@@ -52,8 +52,6 @@ class PlantedSchema(RecordSchema):
         f"remain first, {MOST_SHOWN} at most; none for who may not read users.",
     )
     credentials_total = described(fields.Integer, "Where an account has gained: how many of these there are.")
-    credentials_of_kind = described(
-        fields.Nested,
-        "Where an account has gained: how many there are of each kind.",
-        CredentialNumbersSchema,
+    credentials_of_kind = record_of(
+        CredentialNumbersSchema, "Where an account has gained: how many there are of each kind."
     )

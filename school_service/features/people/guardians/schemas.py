@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import STOP_REASON_LENGTH
@@ -111,7 +111,7 @@ class NewChildSchema(LinkSchema):
 class GuardianToAddSchema(GuardianChangesSchema):
     """A guardian to add, with the students they look after."""
 
-    students = ListOf(Nested(NewChildSchema), required=False, validate=validate.Length(max=MAX_IDS))
+    students = ListOf(Nested(NewChildSchema), most=MAX_IDS, required=False)
 
 
 class StopSchema(Schema):

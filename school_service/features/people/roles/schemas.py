@@ -76,4 +76,4 @@ class RoleChangesSchema(NewRoleSchema):
 class RolePermissionsSchema(Schema):
     """The intended permissions of a role: these and no others."""
 
-    permission_ids = ListOf(Text(), validate=validate.Length(max=1000), data_key="permissionIds")
+    permission_ids = ListOf(Text(), most=1000, data_key="permissionIds")

@@ -15,7 +15,15 @@ from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import ABSENCES, CATEGORIES, COUNTING
 from school_service.web.fields import Id, QueryBoolean, QueryInteger, sought_text
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of, text_of
+from school_service.web.schemas import (
+    NamedSchema,
+    RecordSchema,
+    Schema,
+    described,
+    list_of,
+    record_of,
+    text_of,
+)
 
 MOST_VERSIONS = 2**31 - 1
 
@@ -32,6 +40,11 @@ def _percent(description: str) -> fields.Decimal:
 def words(description: str) -> fields.String:
     """Make the field of a text, null where there is none."""
     return described(fields.String, description, allow_none=True)
+
+
+def number(description: str) -> fields.Integer:
+    """Make the field of a whole number, null where there is none."""
+    return described(fields.Integer, description, allow_none=True)
 
 
 def _position(description: str) -> fields.Integer:
@@ -138,8 +151,8 @@ class SubjectResultSchema(RecordSchema):
         "The letter of the band that the percent is in; null without a percent, and below the lowest band."
     )
     remark = words("The remark of that band.")
-    batch = described(fields.Nested, "Within the batch.", ClassFiguresSchema)
-    cohort = described(fields.Nested, "Within all batches of the cohort.", ClassFiguresSchema)
+    batch = record_of(ClassFiguresSchema, "Within the batch.")
+    cohort = record_of(ClassFiguresSchema, "Within all batches of the cohort.")
 
 
 class _StateSchema(RecordSchema):
@@ -183,7 +196,7 @@ class SessionSubjectSchema(RecordSchema):
     base = described(fields.UUID, "The subject that is taught: terms meet by it.")
     name = fields.String()
     code = fields.String()
-    terms = described(fields.Nested, "The percents of its terms.", TermPercentsSchema)
+    terms = record_of(TermPercentsSchema, "The percents of its terms.")
     percent = _percent("Of the terms that the student has it in, by the weights of the terms.")
     grade = words("The letter of the band that the percent is in.")
 
@@ -197,8 +210,8 @@ class SessionResultSchema(RecordSchema):
     average = _percent("Over the subjects of this term, with the places of averages.")
     grade = words("The letter of the band that the average is in.")
     remark = words("The remark of that band.")
-    batch_figures = described(fields.Nested, "Of the average, in the batch.", ClassFiguresSchema)
-    cohort_figures = described(fields.Nested, "The same, in the cohort.", ClassFiguresSchema)
+    batch_figures = record_of(ClassFiguresSchema, "Of the average, in the batch.")
+    cohort_figures = record_of(ClassFiguresSchema, "The same, in the cohort.")
     subjects = list_of(
         SessionSubjectSchema, "By name; one that was dropped earlier is shown, and not averaged."
     )
@@ -217,13 +230,13 @@ class TermResultSchema(_ClassTermSchema):
     total = described(fields.Decimal, "The sum of the percents of the graded subjects.")
     obtainable = described(fields.Integer, "100 for each of them.")
     average = _percent("The total by their number, with the places of averages.")
-    grade = described(fields.String, "Of the average.", allow_none=True)
+    grade = words("Of the average.")
     remark = words("The remark of that band.")
     passed = described(fields.Integer, "How many of them reach the pass mark.")
     failed = described(fields.Integer, "How many do not.")
-    batch_figures = described(fields.Nested, "Of the average, in the batch.", ClassFiguresSchema)
-    cohort_figures = described(fields.Nested, "The same, in the cohort.", ClassFiguresSchema)
-    cumulative = described(fields.Nested, "The session until this term.", SessionResultSchema)
+    batch_figures = record_of(ClassFiguresSchema, "Of the average, in the batch.")
+    cohort_figures = record_of(ClassFiguresSchema, "The same, in the cohort.")
+    cumulative = record_of(SessionResultSchema, "The session until this term.")
 
 
 class BroadsheetSubjectSchema(ResultSubjectSchema):
@@ -283,10 +296,10 @@ class BroadsheetSummarySchema(RecordSchema):
 class BroadsheetSchema(_ClassTermSchema):
     """The results of a batch: students by subjects."""
 
-    term = described(fields.Nested, "Null in a session's broadsheet.", ResultTermSchema, allow_none=True)
+    term = record_of(ResultTermSchema, "Null in a session's broadsheet.", allow_none=True)
     subjects = list_of(BroadsheetSubjectSchema, "By name.")
     students = list_of(BroadsheetStudentSchema, "By position, then by name; those without a position last.")
-    summary = described(fields.Nested, "How the batch did.", BroadsheetSummarySchema)
+    summary = record_of(BroadsheetSummarySchema, "How the batch did.")
 
 
 class _LiveSchema(Schema):

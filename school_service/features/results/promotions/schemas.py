@@ -6,10 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 import marshmallow as ma
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.people.students.schemas import NamedStudentSchema, dated
-from school_service.features.results.figures.schemas import ResultSessionSchema
+from school_service.features.results.figures.schemas import ResultSessionSchema, figure, number, words
 from school_service.features.results.models import (
     BY_RULE,
     GRADUATED,
@@ -31,9 +31,10 @@ from school_service.web.fields import (
     StrictInteger,
     Text,
     free_text,
+    id_list,
     sought_text,
 )
-from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, record_of, text_of
 
 ALL = Decimal(100)  # percent
 MAX_RULES = 100
@@ -50,27 +51,23 @@ _WORDS = {
 }
 
 
-def _about(name: str) -> dict[str, Any]:
-    return {"description": _WORDS[name]}
-
-
 class PromotionRuleSchema(RecordSchema):
     """The conditions for promotion in the classrooms of a level."""
 
-    level = fields.String(allow_none=True, metadata=_about("level"))
-    minimum_average = fields.Decimal(metadata=_about("minimum_average"))
-    trial_average = fields.Decimal(allow_none=True, metadata=_about("trial_average"))
-    required_subjects = fields.List(fields.UUID(), metadata=_about("required_subjects"))
-    required_percent = fields.Decimal(metadata=_about("required_percent"))
-    maximum_failed = fields.Integer(allow_none=True, metadata=_about("maximum_failed"))
-    minimum_terms = fields.Integer(metadata=_about("minimum_terms"))
+    level = words(_WORDS["level"])
+    minimum_average = described(fields.Decimal, _WORDS["minimum_average"])
+    trial_average = figure(_WORDS["trial_average"])
+    required_subjects = described(fields.List, _WORDS["required_subjects"], fields.UUID())
+    required_percent = described(fields.Decimal, _WORDS["required_percent"])
+    maximum_failed = number(_WORDS["maximum_failed"])
+    minimum_terms = described(fields.Integer, _WORDS["minimum_terms"])
 
 
 class NewPromotionRuleSchema(Schema):
     """The conditions for promotion to set in the classrooms of a level."""
 
-    level = Text(load_default=None, allow_none=True, metadata=_about("level"))
-    minimum_average = Points(ALL, metadata=_about("minimum_average"))
+    level = described(Text, _WORDS["level"], load_default=None, allow_none=True)
+    minimum_average = described(Points, _WORDS["minimum_average"], ALL)
     trial_average = described(
         Points,
         f"{_WORDS['trial_average']} Less than minimum_average.",
@@ -78,18 +75,15 @@ class NewPromotionRuleSchema(Schema):
         load_default=None,
         allow_none=True,
     )
-    required_subjects = ListOf(
-        Id(),
-        load_default=list,
-        validate=validate.Length(max=MAX_REQUIRED),
-        metadata=_about("required_subjects"),
+    required_subjects = described(id_list, _WORDS["required_subjects"], most=MAX_REQUIRED, load_default=list)
+    required_percent = described(
+        Points, _WORDS["required_percent"], ALL, load_default=DEFAULT.required_percent
     )
-    required_percent = Points(ALL, load_default=DEFAULT.required_percent, metadata=_about("required_percent"))
-    maximum_failed = StrictInteger(
-        0, MAX_FAILED, load_default=None, allow_none=True, metadata=_about("maximum_failed")
+    maximum_failed = described(
+        StrictInteger, _WORDS["maximum_failed"], 0, MAX_FAILED, load_default=None, allow_none=True
     )
-    minimum_terms = StrictInteger(
-        1, MAX_TERMS, load_default=DEFAULT.minimum_terms, metadata=_about("minimum_terms")
+    minimum_terms = described(
+        StrictInteger, _WORDS["minimum_terms"], 1, MAX_TERMS, load_default=DEFAULT.minimum_terms
     )
 
 
@@ -108,9 +102,7 @@ class PromotionSummarySchema(RecordSchema):
 
     id = described(fields.UUID, "Null in a dry run.", allow_none=True)
     session = fields.Nested(ResultSessionSchema)
-    next_session = described(
-        fields.Nested, "Null where no batch is named to go to.", ResultSessionSchema, allow_none=True
-    )
+    next_session = record_of(ResultSessionSchema, "Null where no batch is named to go to.", allow_none=True)
     fingerprint = described(
         fields.String, "Of all that decides: a commit brings that of the dry run that was seen."
     )
@@ -137,7 +129,7 @@ class PromotionAmendmentSchema(RecordSchema):
 
     outcome = text_of(OUTCOMES, "What becomes of the student from then on.")
     to_batch = described(fields.UUID, "Null for who graduates or is left out.", allow_none=True)
-    reason = described(fields.String, "Null once the student was erased.", allow_none=True)
+    reason = words("Null once the student was erased.")
     by_name = described(fields.String, "Who decided so.")
     at = described(fields.AwareDateTime, "When.")
 
@@ -147,18 +139,14 @@ class PromotionDecisionSchema(RecordSchema):
 
     student = fields.Nested(PromotedStudentSchema)
     from_batch = fields.UUID()
-    average = described(
-        fields.Decimal, "Of the session, as published; null without a result.", allow_none=True
-    )
-    terms = described(fields.Integer, "How many terms have a result.", allow_none=True)
+    average = figure("Of the session, as published; null without a result.")
+    terms = number("How many terms have a result.")
     by_rule = text_of(BY_RULE)
     outcome = text_of(
         [*OUTCOMES, None], "Null in a dry run, where somebody has to decide first.", allow_none=True
     )
     reasons = list_of(PromotionReasonSchema, "Why the rule does not promote.")
-    reason = described(
-        fields.String, "Of whoever decided otherwise, or why they are left out.", allow_none=True
-    )
+    reason = words("Of whoever decided otherwise, or why they are left out.")
     to_batch = described(
         fields.UUID, "Null for who graduates, is left out, or has nowhere to go yet.", allow_none=True
     )
@@ -229,8 +217,8 @@ class NewPromotionSchema(Schema):
     """The students to promote: all or none."""
 
     session = described(sought_text, "The session that ends, by id or name.")
-    moves = ListOf(Nested(MoveSchema), validate=validate.Length(min=1, max=MAX_MOVES))
-    overrides = ListOf(Nested(OverrideSchema), load_default=list, validate=validate.Length(max=MAX_IDS))
+    moves = ListOf(Nested(MoveSchema), least=1, most=MAX_MOVES)
+    overrides = ListOf(Nested(OverrideSchema), most=MAX_IDS, load_default=list)
     fingerprint = described(
         sought_text, "That of the dry run; without one nothing is committed.", required=False
     )

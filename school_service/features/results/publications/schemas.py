@@ -11,13 +11,24 @@ from school_service.features.results.figures.schemas import (
     ResultSessionSchema,
     ResultStudentSchema,
     ResultTermSchema,
+    number,
+    words,
 )
 from school_service.features.results.models import PUBLICATION_STATES
 from school_service.features.results.publications.chains import ACTS
 from school_service.features.results.publications.judging import MOST_MISSING
 from school_service.features.school.sessions.schemas import term_text
-from school_service.web.fields import Id, ListOf, Nested, QueryBoolean, StrictBoolean, free_text, sought_text
-from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
+from school_service.web.fields import (
+    Id,
+    ListOf,
+    Nested,
+    QueryBoolean,
+    StrictBoolean,
+    free_text,
+    id_list,
+    sought_text,
+)
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, record_of, text_of
 
 MAX_BATCHES = 50
 MAX_LEFT_OUT = 100
@@ -52,7 +63,7 @@ class PublicationSchema(RecordSchema):
     published_by_name = fields.String()
     reopened_at = fields.AwareDateTime(allow_none=True)
     reopened_by_name = fields.String(allow_none=True)
-    reason = described(fields.String, "Why it was reopened or withdrawn.", allow_none=True)
+    reason = words("Why it was reopened or withdrawn.")
     students = described(fields.Integer, "How many report cards it has.")
     changed = described(
         fields.Integer,
@@ -91,7 +102,7 @@ class LackingStudentsSchema(RecordSchema):
 
 
 def _lacking(description: str, **options: Any) -> fields.Nested:
-    return described(fields.Nested, f"Of a dry run: {description}", LackingStudentsSchema, **options)
+    return record_of(LackingStudentsSchema, f"Of a dry run: {description}", **options)
 
 
 class NewVersionSchema(PublicationSchema):
@@ -106,11 +117,10 @@ class NewVersionSchema(PublicationSchema):
         "Where cards take attendance from the registers, in a dry run: those of the batch that are "
         "not submitted, of the term's days until today. They refuse nothing.",
     )
-    without_assessments = described(
-        fields.Nested,
+    without_assessments = record_of(
+        LackingSubjectsSchema,
         "Of a dry run: the subjects with takers in which nothing counts, and which no card has. The "
         "publication is 409 unless without_subjects names them, or named them for the version before.",
-        LackingSubjectsSchema,
     )
     comments_missing = _lacking("who has no comment of the form teacher, or none of the principal.")
     traits_missing = _lacking("who has no trait of a type that has definitions.")
@@ -145,14 +155,14 @@ class AverageAndPositionSchema(RecordSchema):
     """The main figures of a report card."""
 
     average = fields.Decimal(allow_none=True)
-    position = described(fields.Integer, "In the batch.", allow_none=True)
+    position = number("In the batch.")
 
 
 class DifferenceSchema(RecordSchema):
     """A figure of a card that differs from the version before."""
 
     member = described(fields.String, "As in the results of the student, such as subjects.percent.")
-    subject = described(fields.String, "The subject's name; null without one.", allow_none=True)
+    subject = words("The subject's name; null without one.")
     before = described(fields.Raw, "Null where it was not there.", allow_none=True)
     after = described(fields.Raw, "Null where it is not there any more.", allow_none=True)
 
@@ -161,11 +171,8 @@ class ChangedCardSchema(RecordSchema):
     """A report card with changes since the version before."""
 
     student = fields.Nested(ResultStudentSchema)
-    before = described(
-        fields.Nested,
-        "Null where the student had no card in that version.",
-        AverageAndPositionSchema,
-        allow_none=True,
+    before = record_of(
+        AverageAndPositionSchema, "Null where the student had no card in that version.", allow_none=True
     )
     after = fields.Nested(AverageAndPositionSchema)
     differs = list_of(
@@ -194,7 +201,7 @@ class PublishedCardSchema(RecordSchema):
 
     student = fields.Nested(ResultStudentSchema)
     average = fields.Decimal(allow_none=True)
-    position = described(fields.Integer, "In the batch.", allow_none=True)
+    position = number("In the batch.")
     version = described(fields.Integer, "Of the batch's results in the term.", validate=validate.Range(min=1))
 
 
@@ -202,28 +209,26 @@ class NewPublicationSchema(Schema):
     """The results to publish: all or none."""
 
     term = term_text("the batches'")
-    batches = described(ListOf, "Arms of one cohort.", Id(), validate=validate.Length(min=1, max=MAX_BATCHES))
+    batches = described(id_list, "Arms of one cohort.", least=1, most=MAX_BATCHES)
     leave_out = described(
         ListOf,
         "Who gets no card, until a later publication takes them in.",
         Nested(LeftOutSchema),
+        most=MAX_LEFT_OUT,
         load_default=(),
-        validate=validate.Length(max=MAX_LEFT_OUT),
     )
     take_in = described(
-        ListOf,
+        id_list,
         "Who was left out of these batches, and gets a card again.",
-        Id(),
+        most=MAX_LEFT_OUT,
         load_default=(),
-        validate=validate.Length(max=MAX_LEFT_OUT),
     )
     without_subjects = described(
-        ListOf,
+        id_list,
         "Cohort subjects with takers in which nothing counts: no card has them. The next versions "
         "need not name them again.",
-        Id(),
+        most=MAX_LEFT_OUT,
         load_default=(),
-        validate=validate.Length(max=MAX_LEFT_OUT),
     )
 
 
@@ -249,11 +254,7 @@ class PublicationReopeningSchema(Schema):
         load_default=False,
     )
     subjects = described(
-        ListOf,
-        "In a dry run: the cohort subjects to be changed.",
-        Id(),
-        load_default=(),
-        validate=validate.Length(max=MAX_LEFT_OUT),
+        id_list, "In a dry run: the cohort subjects to be changed.", most=MAX_LEFT_OUT, load_default=()
     )
 
 

@@ -12,6 +12,7 @@ from school_service.features.results.figures.schemas import (
     StudentTermSchema,
     TermPercentsSchema,
     figure,
+    number,
     words,
 )
 from school_service.features.results.models import (
@@ -25,8 +26,16 @@ from school_service.features.results.models import (
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import COUNTING
-from school_service.web.fields import Choice, Id, ListOf, QueryBoolean
-from school_service.web.schemas import NamedSchema, RecordSchema, Schema, described, list_of, text_of
+from school_service.web.fields import Choice, Id, QueryBoolean, id_list
+from school_service.web.schemas import (
+    NamedSchema,
+    RecordSchema,
+    Schema,
+    described,
+    list_of,
+    record_of,
+    text_of,
+)
 
 
 class _DraftSchema(Schema):
@@ -54,11 +63,11 @@ class ReportCardsFilterSchema(_DraftSchema):
     batch_id = described(Id, "A batch; a cohort's id is its first batch.", data_key="batch")
     term = term_text("the batch's")
     students = described(
-        ListOf,
+        id_list,
         "Theirs alone: the parameter once for each student.",
-        Id(),
+        least=1,
+        most=MAX_CARDS,
         load_default=None,
-        validate=validate.Length(1, MAX_CARDS),
     )
     format = described(Choice, "`pdf`: one file for all. `zip`: one for each.", FORMATS, load_default=PDF)
 
@@ -74,10 +83,8 @@ class StudentCardSchema(RecordSchema):
     term = fields.Nested(ResultTermSchema)
     batch = fields.Nested(BatchOfCardSchema)
     version = described(fields.Integer, "Of the batch's results in the term.", validate=validate.Range(min=1))
-    average = described(fields.Decimal, "Of the term.", allow_none=True)
-    position = described(
-        fields.Integer, "In the batch; null for families where the school does not show it.", allow_none=True
-    )
+    average = figure("Of the term.")
+    position = number("In the batch; null for families where the school does not show it.")
     published_at = described(fields.AwareDateTime, "When this version was.")
 
 
@@ -92,19 +99,19 @@ class VerifiedSubjectSchema(RecordSchema):
     """A subject on the card."""
 
     name = described(fields.String, "The subject.")
-    percent = described(fields.Decimal, "As it is printed.", allow_none=True)
-    grade = described(fields.String, "Of the percent.", allow_none=True)
+    percent = figure("As it is printed.")
+    grade = words("Of the percent.")
 
 
 class VerifiedSessionSubjectSchema(RecordSchema):
     """A subject of a session on a transcript."""
 
     name = described(fields.String, "The subject.")
-    FIRST = described(fields.Decimal, "Percent of the first term.", allow_none=True)
-    SECOND = described(fields.Decimal, "Percent of the second term.", allow_none=True)
-    THIRD = described(fields.Decimal, "Percent of the third term.", allow_none=True)
-    percent = described(fields.Decimal, "Of the session.", allow_none=True)
-    grade = described(fields.String, "Of the session's percent.", allow_none=True)
+    FIRST = figure("Percent of the first term.")
+    SECOND = figure("Percent of the second term.")
+    THIRD = figure("Percent of the third term.")
+    percent = figure("Of the session.")
+    grade = words("Of the session's percent.")
 
 
 class VerifiedSessionSchema(RecordSchema):
@@ -112,10 +119,10 @@ class VerifiedSessionSchema(RecordSchema):
 
     session = described(fields.String, "The academic session.")
     class_ = described(fields.String, "The class.", data_key="class", attribute="class")
-    average = described(fields.Decimal, "Of the session.", allow_none=True)
-    grade = described(fields.String, "Of the average.", allow_none=True)
-    position = described(fields.Integer, "In the class, where the paper has it.", allow_none=True)
-    of = described(fields.Integer, "How many have a position.", allow_none=True)
+    average = figure("Of the session.")
+    grade = words("Of the average.")
+    position = number("In the class, where the paper has it.")
+    of = number("How many have a position.")
     subjects = list_of(VerifiedSessionSubjectSchema, "In the order of the paper.")
 
 
@@ -134,34 +141,28 @@ class VerifiedPaperSchema(RecordSchema):
         "any more.",
     )
     school = described(fields.String, "The name of the school, as on the paper.")
-    student = described(fields.Nested, "Whose card it is.", VerifiedStudentSchema, allow_none=True)
+    student = record_of(VerifiedStudentSchema, "Whose card it is.", allow_none=True)
     class_ = described(fields.String, "Class and arm.", data_key="class", attribute="class", allow_none=True)
-    session = described(fields.String, "The academic session.", allow_none=True)
+    session = words("The academic session.")
     term = text_of([*TERMS, None], "The term.", allow_none=True)
-    version = described(fields.Integer, "Of this class's results in the term.", allow_none=True)
+    version = number("Of this class's results in the term.")
     published_at = described(
         fields.DateTime, "When this version was published; of a transcript, when it was issued."
     )
     replaced_at = described(fields.DateTime, "When the newer one was published.", allow_none=True)
-    note = described(
-        fields.String,
+    note = words(
         "Of a CURRENT paper: that figures of the class have been corrected since its version, or that the promotion "
-        "was changed.",
-        allow_none=True,
+        "was changed."
     )
-    average = described(fields.Decimal, "Of the term.", allow_none=True)
-    grade = described(fields.String, "Of the average.", allow_none=True)
-    position = described(fields.Integer, "In the class, where the school shows it.", allow_none=True)
-    of = described(fields.Integer, "How many have a position.", allow_none=True)
+    average = figure("Of the term.")
+    grade = words("Of the average.")
+    position = number("In the class, where the school shows it.")
+    of = number("How many have a position.")
     subjects = list_of(VerifiedSubjectSchema, "In the order of the card.", allow_none=True)
     sessions = list_of(VerifiedSessionSchema, "Of a transcript alone: its sessions, the oldest first.")
 
 
 # The document of a card: members, figures and words of the paper
-
-
-def _number(description: str) -> fields.Integer:
-    return described(fields.Integer, description, allow_none=True)
 
 
 def _text(description: str) -> fields.String:
@@ -178,7 +179,7 @@ class CardStudentSchema(RecordSchema):
     last_name = fields.String()
     name = _text("The whole name, in the order of the paper.")
     gender = words("In words, such as Female.")
-    age = _number("In years, at the end of the term.")
+    age = number("In years, at the end of the term.")
 
 
 class CardClassSchema(RecordSchema):
@@ -236,25 +237,17 @@ class CardSubjectSchema(RecordSchema):
     )
     grade = words("The letter of the percent.")
     remark = words("The remark of the percent.")
-    position = _number(
+    position = number(
         "In the class or, where the column says so, in all arms; null where cards do not show it."
     )
-    of = _number("How many are ranked.")
+    of = number("How many are ranked.")
     tied = described(fields.Boolean, "Whether another has the same position.")
     position_text = _text("The position in words: 2nd =.")
-    class_ = described(
-        fields.Nested,
-        "How the class did.",
-        CardSubjectFiguresSchema,
-        data_key="class",
-        attribute="class",
-        allow_none=True,
+    class_ = record_of(
+        CardSubjectFiguresSchema, "How the class did.", data_key="class", attribute="class", allow_none=True
     )
-    terms = described(
-        fields.Nested,
-        "The percents of the session's terms; null in the first.",
-        TermPercentsSchema,
-        allow_none=True,
+    terms = record_of(
+        TermPercentsSchema, "The percents of the session's terms; null in the first.", allow_none=True
     )
     cumulative = figure("The percent of the session so far; null in the first term.")
 
@@ -263,12 +256,12 @@ class CardTotalsSchema(RecordSchema):
     """The result of the term."""
 
     total = figure("The sum of the percents.")
-    obtainable = _number("What it is of.")
+    obtainable = number("What it is of.")
     average = figure("The total by the number of graded subjects.")
     grade = words("Of the average.")
     remark = words("Of the average.")
-    passed = _number("How many subjects are passed.")
-    failed = _number("How many are not.")
+    passed = number("How many subjects are passed.")
+    failed = number("How many are not.")
 
 
 class CardPositionSchema(RecordSchema):
@@ -283,8 +276,8 @@ class CardPositionSchema(RecordSchema):
 class CardFiguresSchema(RecordSchema):
     """The positions of an average, as the school shows them."""
 
-    batch = described(fields.Nested, "In the class.", CardPositionSchema, allow_none=True)
-    cohort = described(fields.Nested, "In all arms.", CardPositionSchema, allow_none=True)
+    batch = record_of(CardPositionSchema, "In the class.", allow_none=True)
+    cohort = record_of(CardPositionSchema, "In all arms.", allow_none=True)
 
 
 class CardTraitSchema(RecordSchema):
@@ -319,9 +312,9 @@ class CardSignaturesSchema(RecordSchema):
 class CardAttendanceSchema(RecordSchema):
     """How often school was open for a student, and how often they came."""
 
-    opened = _number("How often school opened.")
-    present = _number("How often the student came.")
-    absent = _number("How often they did not.")
+    opened = number("How often school opened.")
+    present = number("How often the student came.")
+    absent = number("How often they did not.")
 
 
 class CardCumulativeSchema(RecordSchema):
@@ -332,7 +325,7 @@ class CardCumulativeSchema(RecordSchema):
     average = figure("Of the session.")
     grade = words("Of the average.")
     remark = words("Of the average.")
-    figures = described(fields.Nested, "The positions.", CardFiguresSchema)
+    figures = record_of(CardFiguresSchema, "The positions.")
 
 
 class CardOutcomeSchema(RecordSchema):
@@ -401,29 +394,27 @@ class ReportCardSchema(RecordSchema):
     """All that a report card says on paper, and nothing else; null for what its layout does not say."""
 
     student = fields.Nested(CardStudentSchema)
-    class_ = described(fields.Nested, "The class.", CardClassSchema, data_key="class", attribute="class")
+    class_ = record_of(CardClassSchema, "The class.", data_key="class", attribute="class")
     session = fields.Nested(ResultSessionSchema)
     term = fields.Nested(CardTermSchema)
-    version = _number("Of the publication; null of a draft.")
+    version = number("Of the publication; null of a draft.")
     published_at = described(fields.DateTime, "Null of a draft.", allow_none=True)
-    replaces = _number("The version that it replaces.")
+    replaces = number("The version that it replaces.")
     draft = described(fields.Boolean, "Whether it is a draft.")
     issued = _text("The line at the foot: when it was published, and its version.")
     subjects = list_of(CardSubjectSchema, "Those of the term, then those dropped earlier.")
-    totals = described(fields.Nested, "The result of the term.", CardTotalsSchema)
-    figures = described(fields.Nested, "The positions.", CardFiguresSchema)
+    totals = record_of(CardTotalsSchema, "The result of the term.")
+    figures = record_of(CardFiguresSchema, "The positions.")
     traits = list_of(CardTraitSchema, "Affective and psychomotor.")
     comments = list_of(CardCommentSchema, "Those that were written.")
-    signatures = described(fields.Nested, "Null where nobody signs.", CardSignaturesSchema, allow_none=True)
-    attendance = described(fields.Nested, "Of the term.", CardAttendanceSchema)
-    cumulative = described(
-        fields.Nested, "The session; null in its first term.", CardCumulativeSchema, allow_none=True
-    )
-    outcome = described(fields.Nested, "Null before a promotion.", CardOutcomeSchema, allow_none=True)
+    signatures = record_of(CardSignaturesSchema, "Null where nobody signs.", allow_none=True)
+    attendance = record_of(CardAttendanceSchema, "Of the term.")
+    cumulative = record_of(CardCumulativeSchema, "The session; null in its first term.", allow_none=True)
+    outcome = record_of(CardOutcomeSchema, "Null before a promotion.", allow_none=True)
     next_term_begins = described(fields.Date, "Null where nobody said.", allow_none=True)
     notice = words("What the school has to say.")
-    keys = described(fields.Nested, "The explanations.", CardKeysSchema)
-    letterhead = described(fields.Nested, "The head of the paper.", CardLetterheadSchema)
+    keys = record_of(CardKeysSchema, "The explanations.")
+    letterhead = record_of(CardLetterheadSchema, "The head of the paper.")
     photo = described(
         fields.Url,
         "The address of the student's present photo, where cards show one; paper has that of its day.",

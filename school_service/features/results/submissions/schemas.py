@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from marshmallow import ValidationError, fields, validates_schema
 
 from school_service.features.classes.subject_teachers.schemas import teacher_names
-from school_service.features.results.figures.schemas import ResultTermSchema
+from school_service.features.results.figures.schemas import ResultTermSchema, words
 from school_service.features.results.models import BLANKS, REFUSE, SUBMISSION_STATES
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Choice, Id, free_text
@@ -25,7 +25,7 @@ class SubmissionSchema(RecordSchema):
         "The arm; null where it is of all arms, which is SUBMITTED when all of them are.",
         allow_none=True,
     )
-    batch_name = described(fields.String, "The arm's name.", allow_none=True)
+    batch_name = words("The arm's name.")
     term = fields.Nested(ResultTermSchema)
     state = text_of(
         SUBMISSION_STATES,
@@ -38,12 +38,8 @@ class SubmissionSchema(RecordSchema):
     submitted_at = described(
         fields.AwareDateTime, "When it was submitted; null while it is open.", allow_none=True
     )
-    submitted_by = described(
-        fields.String, "The user's id, or the client's; null while open.", allow_none=True
-    )
-    submitted_by_name = described(
-        fields.String, "The name of who submitted it, at that time; null while it is open.", allow_none=True
-    )
+    submitted_by = words("The user's id, or the client's; null while open.")
+    submitted_by_name = words("The name of who submitted it, at that time; null while it is open.")
     teachers = teacher_names()
 
 

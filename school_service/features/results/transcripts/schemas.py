@@ -8,6 +8,9 @@ from school_service.features.results.figures.schemas import (
     ResultSessionSchema,
     ResultStudentSchema,
     ResultTermSchema,
+    figure,
+    number,
+    words,
 )
 from school_service.web.schemas import RecordSchema, described, list_of
 
@@ -35,10 +38,10 @@ class TranscriptSchoolSchema(RecordSchema):
 
 
 class _FiguresSchema(RecordSchema):
-    average = described(fields.Decimal, "With the places of averages.", allow_none=True)
+    average = figure("With the places of averages.")
     grade = fields.String(allow_none=True)
-    position = described(fields.Integer, "In the batch.", allow_none=True)
-    of = described(fields.Integer, "How many were ranked.", allow_none=True)
+    position = number("In the batch.")
+    of = number("How many were ranked.")
 
 
 class TranscriptTermSchema(_FiguresSchema):
@@ -69,9 +72,7 @@ class TranscriptSessionSchema(_FiguresSchema):
     batch_name = fields.String()
     terms = list_of(TranscriptTermSchema)
     subjects = list_of(TranscriptSubjectSchema, "By name.")
-    outcome = described(
-        fields.String, "Of the promotion at its end; null where there is none.", allow_none=True
-    )
+    outcome = words("Of the promotion at its end; null where there is none.")
 
 
 class PublishedRecordSchema(RecordSchema):
@@ -80,7 +81,7 @@ class PublishedRecordSchema(RecordSchema):
     student = fields.Nested(TranscriptStudentSchema)
     school = fields.Nested(TranscriptSchoolSchema)
     sessions = list_of(TranscriptSessionSchema, "The oldest first.")
-    graduation_class = described(fields.String, "Of graduates.", allow_none=True)
+    graduation_class = words("Of graduates.")
 
 
 class TranscriptSchema(PublishedRecordSchema):

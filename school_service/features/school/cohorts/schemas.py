@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from marshmallow import ValidationError, fields, validate, validates
+from marshmallow import ValidationError, fields, validates
 
 from school_service.web.fields import Id, ListOf, Text, sought_text
 from school_service.web.schemas import MineSchema, RecordSchema, Schema, described, list_of
@@ -57,8 +57,9 @@ class NewCohortSchema(CohortPlaceSchema):
         ListOf,
         "The names of its batches, such as Gold and Silver; without it there is one, A.",
         Text(),
+        least=1,
+        most=MAX_BATCHES,
         required=False,
-        validate=validate.Length(min=1, max=MAX_BATCHES),
     )
 
     @validates("batches")

@@ -16,7 +16,7 @@ from school_service.features.school.models import (
 )
 from school_service.printing.picture_format import JPEG, PNG
 from school_service.web.fields import Email, Text
-from school_service.web.schemas import RecordSchema, Schema, described, text_of
+from school_service.web.schemas import RecordSchema, Schema, described, record_of, text_of
 
 _HOLDS = "Null: that of the school as it is registered."
 _CHANGE: dict[str, Any] = {"required": False, "allow_none": True}
@@ -43,7 +43,7 @@ class LetterheadSchema(RecordSchema):
     principal_name = fields.String(allow_none=True)
     principal_title = described(fields.String, "Such as Principal.", allow_none=True)
     logo = fields.Nested(PictureSchema, allow_none=True)
-    signature = described(fields.Nested, "The principal's.", PictureSchema, allow_none=True)
+    signature = record_of(PictureSchema, "The principal's.", allow_none=True)
 
 
 class LetterheadChangesSchema(Schema):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.people.students.schemas import NamedStudentSchema
 from school_service.features.scores.models import ABSENCES
@@ -38,4 +38,4 @@ class NewAbsenceSchema(Schema):
 class AbsencesSchema(Schema):
     """Absences to add or change; those of others stay."""
 
-    absences = ListOf(Nested(NewAbsenceSchema), validate=validate.Length(min=1, max=MAX_IDS))
+    absences = ListOf(Nested(NewAbsenceSchema), least=1, most=MAX_IDS)

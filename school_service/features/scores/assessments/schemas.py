@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import CATEGORIES, FILE_NAME_LENGTH
-from school_service.web.fields import Choice, Id, IsoDate, ListOf, Points, StrictBoolean, Text, free_text
+from school_service.web.fields import (
+    Choice,
+    Id,
+    IsoDate,
+    Points,
+    StrictBoolean,
+    Text,
+    free_text,
+    id_list,
+)
 from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 MAX_SUBJECTS = 100  # that get an assessment at once
@@ -50,9 +59,7 @@ class NewAssessmentSchema(_AssessmentFieldsSchema):
 class NewAssessmentsSchema(_AssessmentFieldsSchema):
     """The same assessment, to create for several subjects of a cohort."""
 
-    subjects = described(
-        ListOf, "Cohort subjects, of one cohort.", Id(), validate=validate.Length(min=1, max=MAX_SUBJECTS)
-    )
+    subjects = described(id_list, "Cohort subjects, of one cohort.", least=1, most=MAX_SUBJECTS)
 
 
 class AssessmentChangesSchema(_AssessmentFieldsSchema):

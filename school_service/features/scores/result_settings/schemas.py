@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.scores.models import (
     COUNTING,
@@ -20,7 +20,7 @@ from school_service.features.scores.models import (
     WEIGHTINGS,
 )
 from school_service.web.fields import Choice, ListOf, Nested, Points, StrictBoolean, StrictInteger, Text
-from school_service.web.schemas import RecordSchema, Schema, described, text_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, record_of, text_of
 
 ALL = Decimal(100)  # percent
 MAX_TERM_WEIGHT = Decimal("999.99")
@@ -60,10 +60,6 @@ for _name in ("pass_mark", "positions", "percent_places"):
     _WORDS[_name] += " With a level, null stands for the school's."
 
 
-def _about(name: str) -> dict[str, Any]:
-    return {"description": _WORDS[name]}
-
-
 class WeightSchema(RecordSchema):
     """The weight of a category, of 100, in the classrooms of a level."""
 
@@ -92,27 +88,23 @@ class ResultSettingsSchema(RecordSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"level", "marks"})
 
-    weighting = fields.String(validate=validate.OneOf(WEIGHTINGS), metadata=_about("weighting"))
-    weights = fields.List(fields.Nested(WeightSchema), metadata=_about("weights"))
-    percent_places = fields.Integer(allow_none=True, metadata=_about("percent_places"))
-    pass_mark = fields.Decimal(allow_none=True, metadata=_about("pass_mark"))
-    minimum_subjects = fields.Integer(metadata=_about("minimum_subjects"))
-    minimum_terms = fields.Integer(metadata=_about("minimum_terms"))
-    rank_by = fields.String(validate=validate.OneOf(RANKINGS), metadata=_about("rank_by"))
-    term_weights = fields.Nested(TermWeightsSchema, metadata=_about("term_weights"))
-    positions = fields.String(
-        allow_none=True, validate=validate.OneOf([*SHOWN_POSITIONS, None]), metadata=_about("positions")
-    )
-    principal_comments = fields.List(
-        fields.Nested(PrincipalCommentSchema), metadata=_about("principal_comments")
-    )
-    verification = fields.Boolean(metadata=_about("verification"))
-    name_order = fields.String(validate=validate.OneOf(NAME_ORDERS), metadata=_about("name_order"))
-    signatures = fields.String(validate=validate.OneOf(SIGNATURES), metadata=_about("signatures"))
-    show_teachers = fields.Boolean(metadata=_about("show_teachers"))
-    percent_from = fields.String(validate=validate.OneOf(PERCENT_FROM), metadata=_about("percent_from"))
-    show_ca_total = fields.Boolean(metadata=_about("show_ca_total"))
-    show_photo = fields.Boolean(metadata=_about("show_photo"))
+    weighting = text_of(WEIGHTINGS, _WORDS["weighting"])
+    weights = list_of(WeightSchema, _WORDS["weights"])
+    percent_places = described(fields.Integer, _WORDS["percent_places"], allow_none=True)
+    pass_mark = described(fields.Decimal, _WORDS["pass_mark"], allow_none=True)
+    minimum_subjects = described(fields.Integer, _WORDS["minimum_subjects"])
+    minimum_terms = described(fields.Integer, _WORDS["minimum_terms"])
+    rank_by = text_of(RANKINGS, _WORDS["rank_by"])
+    term_weights = record_of(TermWeightsSchema, _WORDS["term_weights"])
+    positions = text_of([*SHOWN_POSITIONS, None], _WORDS["positions"], allow_none=True)
+    principal_comments = list_of(PrincipalCommentSchema, _WORDS["principal_comments"])
+    verification = described(fields.Boolean, _WORDS["verification"])
+    name_order = text_of(NAME_ORDERS, _WORDS["name_order"])
+    signatures = text_of(SIGNATURES, _WORDS["signatures"])
+    show_teachers = described(fields.Boolean, _WORDS["show_teachers"])
+    percent_from = text_of(PERCENT_FROM, _WORDS["percent_from"])
+    show_ca_total = described(fields.Boolean, _WORDS["show_ca_total"])
+    show_photo = described(fields.Boolean, _WORDS["show_photo"])
     level = described(fields.String, f"Of a level: its name. {_NULL}")
     marks = described(fields.Boolean, f"Of a level: {_MARKS}", allow_none=True)
 
@@ -143,35 +135,31 @@ class NewPrincipalCommentSchema(Schema):
 class ResultSettingsChangesSchema(Schema):
     """The settings to change: any of these. An array or an object is replaced as a whole."""
 
-    weighting = Choice(WEIGHTINGS, required=False, metadata=_about("weighting"))
-    weights = ListOf(
-        Nested(NewWeightSchema),
-        validate=validate.Length(max=MAX_WEIGHTS),
-        required=False,
-        metadata=_about("weights"),
+    weighting = described(Choice, _WORDS["weighting"], WEIGHTINGS, required=False)
+    weights = described(ListOf, _WORDS["weights"], Nested(NewWeightSchema), most=MAX_WEIGHTS, required=False)
+    percent_places = described(
+        StrictInteger, _WORDS["percent_places"], 0, MAX_PLACES, required=False, allow_none=True
     )
-    percent_places = StrictInteger(
-        0, MAX_PLACES, required=False, allow_none=True, metadata=_about("percent_places")
-    )
-    pass_mark = Points(ALL, required=False, allow_none=True, metadata=_about("pass_mark"))
-    minimum_subjects = StrictInteger(1, MAX_SUBJECTS, required=False, metadata=_about("minimum_subjects"))
-    minimum_terms = StrictInteger(1, MAX_TERMS, required=False, metadata=_about("minimum_terms"))
-    rank_by = Choice(RANKINGS, required=False, metadata=_about("rank_by"))
-    term_weights = Nested(NewTermWeightsSchema, required=False, metadata=_about("term_weights"))
-    positions = Choice(SHOWN_POSITIONS, required=False, allow_none=True, metadata=_about("positions"))
-    principal_comments = ListOf(
+    pass_mark = described(Points, _WORDS["pass_mark"], ALL, required=False, allow_none=True)
+    minimum_subjects = described(StrictInteger, _WORDS["minimum_subjects"], 1, MAX_SUBJECTS, required=False)
+    minimum_terms = described(StrictInteger, _WORDS["minimum_terms"], 1, MAX_TERMS, required=False)
+    rank_by = described(Choice, _WORDS["rank_by"], RANKINGS, required=False)
+    term_weights = described(Nested, _WORDS["term_weights"], NewTermWeightsSchema, required=False)
+    positions = described(Choice, _WORDS["positions"], SHOWN_POSITIONS, required=False, allow_none=True)
+    principal_comments = described(
+        ListOf,
+        _WORDS["principal_comments"],
         Nested(NewPrincipalCommentSchema),
-        validate=validate.Length(max=MAX_COMMENTS),
+        most=MAX_COMMENTS,
         required=False,
-        metadata=_about("principal_comments"),
     )
-    verification = StrictBoolean(required=False, metadata=_about("verification"))
-    name_order = Choice(NAME_ORDERS, required=False, metadata=_about("name_order"))
-    signatures = Choice(SIGNATURES, required=False, metadata=_about("signatures"))
-    show_teachers = StrictBoolean(required=False, metadata=_about("show_teachers"))
-    percent_from = Choice(PERCENT_FROM, required=False, metadata=_about("percent_from"))
-    show_ca_total = StrictBoolean(required=False, metadata=_about("show_ca_total"))
-    show_photo = StrictBoolean(required=False, metadata=_about("show_photo"))
+    verification = described(StrictBoolean, _WORDS["verification"], required=False)
+    name_order = described(Choice, _WORDS["name_order"], NAME_ORDERS, required=False)
+    signatures = described(Choice, _WORDS["signatures"], SIGNATURES, required=False)
+    show_teachers = described(StrictBoolean, _WORDS["show_teachers"], required=False)
+    percent_from = described(Choice, _WORDS["percent_from"], PERCENT_FROM, required=False)
+    show_ca_total = described(StrictBoolean, _WORDS["show_ca_total"], required=False)
+    show_photo = described(StrictBoolean, _WORDS["show_photo"], required=False)
     marks = described(StrictBoolean, f"With a level alone: {_MARKS}", required=False, allow_none=True)
 
 

@@ -12,7 +12,7 @@ from school_service.core.reach import related
 from school_service.features.school.sessions.schemas import SessionSchema, TermSchema
 from school_service.features.year.current_session import service
 from school_service.web.blueprint import Blueprint
-from school_service.web.schemas import RecordSchema, described
+from school_service.web.schemas import RecordSchema, described, record_of
 
 
 class SessionCountsSchema(RecordSchema):
@@ -29,17 +29,11 @@ class CurrentSessionSchema(RecordSchema):
     """The current academic session, the term of today and the size of the session."""
 
     session = fields.Nested(SessionSchema)
-    term = described(
-        fields.Nested,
-        "The term that has the school's day by its calendar; null without one.",
-        TermSchema,
-        allow_none=True,
+    term = record_of(
+        TermSchema, "The term that has the school's day by its calendar; null without one.", allow_none=True
     )
-    counts = described(
-        fields.Nested,
-        "Null for callers whose permission is for their own records.",
-        SessionCountsSchema,
-        allow_none=True,
+    counts = record_of(
+        SessionCountsSchema, "Null for callers whose permission is for their own records.", allow_none=True
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from school_service.features.year.session_copies.parts import COPIED_PARTS, COPY_OUTCOMES
 from school_service.web.fields import Choice, ListOf, QueryBoolean, Text
@@ -27,8 +27,9 @@ class NewCopySchema(Schema):
         "COHORTS: the cohorts with their arms; SUBJECTS: what is taught to them; ASSESSMENTS, with shifted due "
         "dates; FORM_TEACHERS of the arms.",
         Choice(COPIED_PARTS),
+        least=1,
+        most=len(COPIED_PARTS),
         load_default=list(COPIED_PARTS),
-        validate=validate.Length(min=1, max=len(COPIED_PARTS)),
     )
 
 
