@@ -535,6 +535,11 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
+    def describes_form(self, schema: type[ma.Schema]) -> Callable[[View], View]:
+        """Describe the form of a request, by its parameters, for the document; the view reads it itself."""
+        content = {"application/x-www-form-urlencoded": {"schema": schema}}
+        return self.doc(requestBody={"required": True, "content": content})  # type: ignore[no-any-return]
+
     def summary(self, words: str) -> Callable[[View], View]:
         """Give the summary of the operation, for the document, if the view serves several kinds of record."""
         return self.doc(summary=words)  # type: ignore[no-any-return]

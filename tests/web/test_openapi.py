@@ -12,6 +12,7 @@ import pytest
 from openapi_schema_validator import OAS30Validator
 
 from school_service.app import create_app
+from school_service.features.auth_provider.token_form import FORM
 from school_service.web.openapi import documentation
 from tests.client import Document
 
@@ -103,10 +104,10 @@ def parts(document, schema):
 
 
 def bodies(document):
-    """Give each operation that takes a body, with the schema of it."""
+    """Give each operation that takes a body, with the media type and the schema of it."""
     for key, operation in document.operations().items():
-        for media in operation.get("requestBody", {"content": {}})["content"].values():
-            yield key, media["schema"]
+        for kind, media in operation.get("requestBody", {"content": {}})["content"].items():
+            yield key, kind, media["schema"]
 
 
 def answers(document):
@@ -400,7 +401,9 @@ def test_every_operation_documents_its_errors(document):
         if operation["security"]:
             expected |= {"400", "401", "403", "404"}
         if "requestBody" in operation:
-            expected |= {"400", "413", "415", "422"}
+            # A form's errors are OAuth's: 400 for all that is no such form.
+            kinds = set(operation["requestBody"]["content"])
+            expected |= {"400", "413"} if kinds == {FORM} else {"400", "413", "415", "422"}
         if any(parameter["in"] == "query" for parameter in operation.get("parameters", ())):
             expected.add("422")
         assert expected <= documented, (method, path)
@@ -470,12 +473,22 @@ def test_no_example_is_of_an_operation_that_is_not_there_or_has_a_real_secret(do
 
 
 def test_every_body_refuses_members_that_it_does_not_know(document):
-    for key, schema in bodies(document):
+    for key, kind, schema in bodies(document):
         for part in parts(document, schema):
-            if part.get("type") == "object" and "enum" not in part:
+            if part.get("type") == "object" and "enum" not in part and kind != FORM:
                 # Scores are by the name of the trait, which may be any.
                 is_map = "properties" not in part
                 assert is_map or part["additionalProperties"] is False, key
+
+
+def test_the_form_of_a_revocation_is_described_by_its_parameters(document):
+    content = document.operations()["POST", "/auth/oauth/revoke"]["requestBody"]["content"]
+    form = resolve(document, content[FORM]["schema"])
+
+    assert form["properties"].keys() == {"token", "token_type_hint", "client_id", "client_secret"}
+    assert form["required"] == ["token"]
+    # RFC 6749, section 3.2: others are not looked at.
+    assert "additionalProperties" not in form
 
 
 def test_an_answer_is_an_object_an_array_of_objects_an_envelope_or_a_file(document):
@@ -573,6 +586,6 @@ def test_what_may_be_null_has_its_type_beside_it(visitor):
 
 
 def test_every_text_that_is_taken_is_bounded(document):
-    for key, schema in bodies(document):
+    for key, _, schema in bodies(document):
         for part in parts(document, schema):
             assert part.get("type") != "string" or {"maxLength", "enum", "format"} & set(part), (key, part)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from flask import Response, current_app, request
 from flask.views import MethodView
-from marshmallow import fields
+from marshmallow import EXCLUDE, fields
 
 from school_service.auth.login_throttle import LoginThrottle, check_grants
 from school_service.config import ISSUER_PATH
@@ -20,6 +20,7 @@ from school_service.core.errors import NotAuthenticated, WrongPassword
 from school_service.features.auth_provider import service
 from school_service.features.auth_provider.token_form import (
     CODE_GRANT,
+    FORM_LIMIT,
     PEOPLES_GRANTS,
     REALM,
     TokenFormRefused,
@@ -51,6 +52,24 @@ class TokenRequestSchema(Schema):
     client_secret = Text(500, trim=False, any_characters=True)
     audience = Text(500)
     grant_type = Choice(("client_credentials",))
+
+
+def _parameter(description: str, *, required: bool = False) -> Text:
+    return described(Text, description, FORM_LIMIT, required=required)
+
+
+class RevocationFormSchema(Schema):
+    """A token to be given up, as a form (RFC 7009), in the document: token_form reads it."""
+
+    class Meta:
+        """Other parameters are not looked at (RFC 6749, section 3.2)."""
+
+        unknown = EXCLUDE
+
+    token = _parameter("A refresh or access token of the client.", required=True)
+    token_type_hint = _parameter("Not needed, and not looked at.")
+    client_id = _parameter("The client, unless it authenticates by HTTP Basic.")
+    client_secret = _parameter("Its secret; a public client sends none.")
 
 
 class TokenErrorSchema(ErrorSchema):
@@ -136,7 +155,7 @@ class TokenSchema(RecordSchema):
     token_type = text_of(TOKEN_TYPES)
     expires_in = described(fields.Integer, "Seconds.")
     refresh_token = described(fields.String, "Of people: what the next token is asked for with.")
-    scope = described(fields.String, "Of people, and of clients that ask for a scope: what was granted.")
+    scope = _parameter("Of people, and of clients that ask for a scope: what was granted.")
     school_id = described(fields.UUID, "Of people: the school, for X-SCHOOL-ID.")
     id_token = described(fields.String, "Of people with the scope `openid`: who they are.")
 
@@ -268,6 +287,7 @@ class Tokens(MethodView):
     @exchanges_forms
     @blp.answers(403)
     @blp.errors_as(TokenErrorSchema, 400, 401, 413, 429, 500, 503)
+    # Its form is told in words: of an operation with two bodies openapi-python-client makes a function without types.
     @blp.arguments(TokenRequestSchema)
     @blp.returns(TokenSchema)
     def post(self, credentials: dict[str, Any]) -> Any:
@@ -324,6 +344,7 @@ class Revocation(MethodView):
 
     @people_blp.public
     @people_blp.errors_as(TokenErrorSchema, 400, 401, 413, 429, 500, 503)
+    @people_blp.describes_form(RevocationFormSchema)
     @people_blp.returns(NothingSchema)
     def post(self) -> Any:
         """End the session of a refresh or access token of the client that asks (RFC 7009).

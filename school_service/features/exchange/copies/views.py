@@ -24,7 +24,7 @@ from school_service.web.transactions import at_one_moment
 
 RESOURCE_NAMES = Enumeration("Resource", *NAMES)
 DEFAULT_LIMIT, MAX_LIMIT, MAX_IDS = 100, 1000, 200
-LONGEST_CURSOR, LONGEST_ID = 64, 80
+LONGEST_ID = 80
 
 
 def _resources() -> ListOf:
@@ -54,10 +54,7 @@ class ChangesQuery(Schema):
     """The query of changes."""
 
     after = described(
-        Text,
-        "The cursor of an export or of changes, or `start`; without it none are told.",
-        LONGEST_CURSOR,
-        required=False,
+        fields.String, "The cursor of an export or of changes, or `start`; without it none are told."
     )
     resource = _resources()
     limit = described(

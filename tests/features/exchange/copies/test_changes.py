@@ -78,7 +78,17 @@ def test_a_filter_tells_of_its_resources_and_goes_on(api, make):
 
 @pytest.mark.parametrize(
     "cursor",
-    ["x", "1-", "0-" + "0" * 32, "1-" + "0" * 32, "9999999999-" + "0" * 32, "1-" + "g" * 32, "\uff11"],
+    [
+        "x",
+        "1-",
+        "0-" + "0" * 32,
+        "1-" + "0" * 32,
+        "9999999999-" + "0" * 32,
+        "1-" + "g" * 32,
+        "\uff11",
+        "1" * 3000,
+        "",
+    ],
 )
 def test_a_cursor_that_is_none_is_gone(cursor, api):
     answer = api.get("/changes", query_string={"after": cursor})
