@@ -19,6 +19,7 @@ from benchmarks.installation import installation
 from school_service.app import create_app
 from school_service.auth.tokens import issue_user_token
 from school_service.core.database import db
+from school_service.core.statements import execute
 from school_service.features.classes.cohort_subjects.service import create_cohort_subject
 from school_service.features.classes.enrollments.service import enroll
 from school_service.features.people.students.service import create_student
@@ -27,7 +28,7 @@ from school_service.features.school.cohorts.service import create_batch, create_
 from school_service.features.school.sessions.service import create_session, create_term
 from school_service.features.school.subjects.service import create_subject
 from school_service.features.scores.assessments.service import create_assessment
-from school_service.features.scores.gradebooks.service import Score, compare_scores, store_sheet
+from school_service.features.scores.gradebooks.service import Score, compare_scores, storing
 from school_service.features.scores.models import Assessment
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -127,9 +128,8 @@ class School:
                     scores = [
                         Score(str(who), str(assessment.cohort_id), Decimal("12.5")) for who in self._students
                     ]
-                    store_sheet(
-                        assessment_id=assessment.id, scores=compare_scores(scores), sheet="scores.xlsx"
-                    )
+                    compared = compare_scores(scores)
+                    execute(*storing(assessment_id=assessment.id, scores=compared, sheet="scores.xlsx"))
 
     def analyze(self) -> None:
         """Vacuum and analyze the tables, as autovacuum does before long."""

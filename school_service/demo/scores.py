@@ -15,7 +15,7 @@ from school_service.demo.context import THIS_SESSION, THIS_YEAR, DemoContext, fi
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.school.models import CURRENT, TERMS, Enrollment
-from school_service.features.scores.gradebooks.service import ENTITY
+from school_service.features.scores.assessments.service import SCORE_ENTITY
 from school_service.features.scores.models import Assessment, GradebookEntry
 from tenants.clock import now
 
@@ -56,7 +56,7 @@ def make_scores(context: DemoContext) -> None:
         entries = _entries(context, assessments, _takers(cohort_subject_id), abilities)
         db.session.execute(insert(GradebookEntry), entries)
         audit_changes(
-            ENTITY,
+            SCORE_ENTITY,
             [Change(entry["id"], None, {"score": entry["score"], "source": "hand"}) for entry in entries],
         )
 

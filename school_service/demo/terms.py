@@ -26,8 +26,8 @@ from school_service.features.school.cohorts.service import create_batch, create_
 from school_service.features.school.models import CURRENT, TERMS, Enrollment
 from school_service.features.school.sessions.service import create_session, create_term
 from school_service.features.school.subjects.service import create_subject
-from school_service.features.scores.absences.service import ENTITY as ABSENCE
 from school_service.features.scores.absences.service import absence_values
+from school_service.features.scores.assessments.service import ABSENCE_ENTITY
 from school_service.features.scores.models import ABSENT, EXCUSED, Absence, Assessment, GradebookEntry
 from school_service.features.year.models import TermComment
 from school_service.features.year.term_calendars.service import set_calendar
@@ -171,7 +171,7 @@ def make_absences(context: DemoContext) -> None:
         )
     db.session.execute(insert(Absence), absences)
     audit_changes(
-        ABSENCE,
+        ABSENCE_ENTITY,
         (
             Change(
                 absence["assessment_id"],

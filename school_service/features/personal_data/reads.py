@@ -70,7 +70,7 @@ from school_service.features.school.models import (
     Subject,
     Term,
 )
-from school_service.features.scores.absences.service import ENTITY as ABSENCE
+from school_service.features.scores.assessments.service import ABSENCE_ENTITY
 from school_service.features.scores.models import Absence, Assessment, GradebookEntry
 from school_service.features.year.models import TermComment
 
@@ -301,7 +301,7 @@ def _absence_entries(student_id: UUID) -> Any:
     whose = func.coalesce(AuditEntry.new["student"].astext, AuditEntry.old["student"].astext)
     return and_(
         AuditEntry.entity_id == any_(func.array(assessments.scalar_subquery())),
-        AuditEntry.entity == ABSENCE,
+        AuditEntry.entity == ABSENCE_ENTITY,
         whose == cast(student_id, Text),
     )
 

@@ -30,7 +30,7 @@ from school_service.features.people.students.sheet_rows import (
     change_of,
     student_columns,
 )
-from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
+from school_service.features.people.students.sheet_uploads import AuditTrail, ClassSheetUpload, Replaced
 from school_service.features.school.cohorts.class_sheets import (
     BATCH,
     find_batch,
@@ -49,7 +49,6 @@ from tenants.names import composed
 
 SHEET = "Register"
 WEEK = "Week"
-NEWEST_CHANGES = 100  # of a register: somebody changed this mark before these
 
 Time = tuple[date, str]
 _IDENTITY = (ADMISSION_NUMBER, FIRST_NAME, LAST_NAME)
@@ -239,13 +238,7 @@ class RegisterUpload(ClassSheetUpload[Pupil]):
             (pupil, row, [(name, code) for name, code in cells if self._stored(pupil, name) != code])
             for pupil, row, cells in given
         ]
-        forced_rows = self.refuse_changed(
-            self._replaced(differing),
-            entity=ENTITY,
-            score_of=_code_of,
-            newest=NEWEST_CHANGES,
-            member=None,
-        )
+        forced_rows = self.refuse_changed(self._replaced(differing), _TRAIL)
         forced = {pupil.id for pupil, row, _ in differing if row.number in forced_rows}
         if self.dry_run:
             self.answer["changes"] = [
@@ -343,6 +336,10 @@ def _codes_of(pupil: Pupil, times: Sequence[Time]) -> dict[str, str]:
 def _code_of(values: Any, student_id: str) -> Any:
     """Find a student's code in a register's change in the log."""
     return ((values or {}).get("changed") or {}).get(student_id)
+
+
+# Of a register 100 changes: somebody changed this mark before these.
+_TRAIL = AuditTrail(ENTITY, _code_of, 100, member=None)
 
 
 def _days_of(monday: date) -> list[date]:

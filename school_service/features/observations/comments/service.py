@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -33,7 +32,7 @@ from school_service.features.audit.service import Change, Values, audit_changes
 from school_service.features.observations.comments import reads
 from school_service.features.observations.published import refuse_published
 from school_service.features.people.students.naming import name_with_number, strangers
-from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
+from school_service.features.people.students.sheet_uploads import AuditTrail, Replaced, refuse_unexpected
 from school_service.features.school.cohorts.class_sheets import Place, find_batch, find_place, find_term
 from school_service.features.year.models import TermComment
 from school_service.sheets.row_errors import INVALID, RowError, raise_refused_rows
@@ -49,7 +48,6 @@ MEMBERS = (TIMES_PRESENT, "form_teacher_comment", PRINCIPAL)
 FROM_REGISTERS = "comes from the registers"
 COMMENTS = "comments"
 """The name of the list in errors."""
-NEWEST_CHANGES = 100  # of a student's comments, in whichever term: somebody changed this one before these
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +123,7 @@ def enter_comments(
         principal,
         member=COMMENTS,
     )
-    refuse_unexpected(
-        _unexpected(comments, students),
-        list_name=COMMENTS,
-        entity=ENTITY,
-        score_of=partial(is_change, term=str(place.term_id)),
-        newest=NEWEST_CHANGES,
-        member=None,
-    )
+    refuse_unexpected(_unexpected(comments, students), trail_of(place), list_name=COMMENTS)
     read = reads.comments(batch, str(place.term_id))
     return in_one_round_trip(storing(place, changes, source="hand"), read=read) if changes else read
 
@@ -295,9 +286,16 @@ def _unexpected(
                 yield Replaced(number, name, *whose, stored, value, kind="value")
 
 
-def is_change(values: Any, column: str, term: str) -> bool:
-    """Tell whether the log's values of a student's comments after a change name this one as changed."""
-    return bool(values) and values.get("term") == term and column in values.get("changed", ())
+def trail_of(place: Place) -> AuditTrail:
+    """Give the audit trail of the comments of a term: the log's values after a change name the members changed."""
+
+    def is_changed(values: Any, column: str) -> bool:
+        return (
+            bool(values) and values.get("term") == str(place.term_id) and column in values.get("changed", ())
+        )
+
+    # Of a student's comments, in whichever term, 100 changes: somebody changed this one before these.
+    return AuditTrail(ENTITY, is_changed, 100, member=None)
 
 
 def _is_more(times_present: int | None, times_opened: int | None) -> bool:

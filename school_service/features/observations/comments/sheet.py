@@ -16,19 +16,17 @@ from school_service.core.statements import execute
 from school_service.core.texts import term_title
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.observations.comments.service import (
-    ENTITY,
     FROM_REGISTERS,
     MEMBERS,
-    NEWEST_CHANGES,
     TIMES_PRESENT,
     ClassList,
     Commented,
     count,
-    is_change,
     list_class,
     lock_class,
     require_for,
     storing,
+    trail_of,
 )
 from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.sheet_rows import (
@@ -177,10 +175,7 @@ class CommentUpload(ClassSheetUpload[Commented]):
         )
         refused = self.refuse_changed(
             self._replaced([(student, row, differing) for student, row, _, differing in rows]),
-            entity=ENTITY,
-            score_of=partial(is_change, term=str(self.place.term_id)),
-            newest=NEWEST_CHANGES,
-            member=None,
+            trail_of(self.place),
         )
         forced = frozenset(student.student_id for student, row in matched if row.number in refused)
         if self.dry_run:

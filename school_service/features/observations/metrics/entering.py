@@ -15,8 +15,7 @@ from school_service.core.read_models import BoundQuery
 from school_service.core.statements import execute, in_one_round_trip
 from school_service.features.observations.metrics import reads
 from school_service.features.observations.metrics.service import (
-    ENTITY,
-    NEWEST_CHANGES,
+    TRAIL,
     CommonColumns,
     ComparedScores,
     compare_scores,
@@ -102,10 +101,8 @@ def enter_metrics(
         principal.require((Permission.METRICS_DELETE,), "Taking a score away")
     refuse_unexpected(
         (replaced for record in records for replaced in _replaced(record, compared[record.metric_type])),
+        TRAIL,
         list_name=METRICS,
-        entity=ENTITY,
-        score_of=lambda scores, trait: scores and scores.get(trait),
-        newest=NEWEST_CHANGES,
     )
     writes = [
         write

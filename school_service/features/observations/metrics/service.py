@@ -28,6 +28,7 @@ from school_service.features.audit.service import Change, audit_change, audit_ch
 from school_service.features.observations.metrics import reads
 from school_service.features.observations.published import published_name, refuse_published
 from school_service.features.people.students.sheet_rows import STUDENT_COLUMNS
+from school_service.features.people.students.sheet_uploads import AuditTrail
 from school_service.features.results.models import Metric, MetricDefinition, MetricScore
 from school_service.features.school.models import Batch
 from school_service.sheets.columns import composed_name, words_of
@@ -47,7 +48,8 @@ DELETION = Deletion(
 DEFINITION_DELETION = Deletion(
     MetricDefinition, {"name": MetricDefinition.name, "metric_type": MetricDefinition.metric_type}
 )
-NEWEST_CHANGES = 100  # of a record, of any of its traits: somebody changed a trait before these
+# Of a record, of any of its traits, 100 changes: somebody changed a trait before these.
+TRAIL = AuditTrail(ENTITY, lambda scores, trait: scores and scores.get(trait), 100)
 
 Scores = Mapping[str, int | None]
 """Scores by the name of the trait; None takes one away."""

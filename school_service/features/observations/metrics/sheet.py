@@ -15,8 +15,7 @@ from school_service.core.texts import term_title
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.observations.metrics.reads import class_list
 from school_service.features.observations.metrics.service import (
-    ENTITY,
-    NEWEST_CHANGES,
+    TRAIL,
     CommonColumns,
     Scores,
     compare_scores,
@@ -186,12 +185,7 @@ class MetricUpload(ClassSheetUpload[Any]):
             for student, row in matched
         ]
         compared = compare_scores(students)
-        rows = self.refuse_changed(
-            self._replaced(matched, compared.changed),
-            entity=ENTITY,
-            score_of=lambda scores, trait: scores and scores.get(trait),
-            newest=NEWEST_CHANGES,
-        )
+        rows = self.refuse_changed(self._replaced(matched, compared.changed), TRAIL)
         forced = frozenset(student.student_id for student, row in matched if row.number in rows)
         if self.dry_run:
             self.answer["changes"] = [

@@ -20,8 +20,20 @@ from school_service.sheets.row_errors import CHANGED, RowError, raise_changed_ro
 from school_service.sheets.sheet_reader import Row, SheetContent
 from school_service.sheets.uploads import SheetUpload
 
-ScoreOf = Callable[[Any, str], Any]
-"""The value of a column among a record's values before or after a change; None if it had none."""
+
+@dataclass(frozen=True, slots=True)
+class AuditTrail:
+    """How the audit log tells of the changes of a kind of values, of records of the `entity`.
+
+    `value_of` gives the value of a column among a record's values before or after a change, None if it had none.
+    `newest`: how many changes of a record are looked through for the last of a value. `member` is the member of the
+    log's values for `value_of`, or None for all of them.
+    """
+
+    entity: str
+    value_of: Callable[[Any, str], Any]
+    newest: int
+    member: str | None = "score"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +94,15 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
             self.answer["not_in_sheet"] = not_in_sheet(by_number.values(), matched)
         return matched
 
-    def refuse_changed(
-        self,
-        replaced: Iterable[Replaced],
-        *,
-        entity: str,
-        score_of: ScoreOf,
-        newest: int,
-        member: str | None = "score",
-    ) -> Collection[int]:
+    def refuse_changed(self, replaced: Iterable[Replaced], trail: AuditTrail) -> Collection[int]:
         """Refuse to replace values changed since the download, in words naming the author of the change.
 
         A change by the bearer of the same token, by this very download, is their own earlier upload and is let through.
-        `newest`: how many changes of a record are looked through for the last of a value; `member` is the member of the
-        log's values for `score_of`, or None for all of them. With `force` nothing is refused: returns the rows
-        replacing other values all the same. Raises RowsChanged.
+        With `force` nothing is refused: returns the rows replacing other values all the same. Raises RowsChanged.
         """
         if self.download is None:
             return frozenset()
-        changes = with_last_change(replaced, entity=entity, score_of=score_of, newest=newest, member=member)
-        return {each.row for each in self.refuse(changes)}
+        return {each.row for each in self.refuse(with_last_change(replaced, trail))}
 
     def refuse(self, changes: Iterable[tuple[Replaced, PastChange | None]]) -> list[Replaced]:
         """Refuse to replace values, each with its last change, as `refuse_changed` does; returns those forced."""
@@ -121,21 +122,12 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
         return forced
 
 
-def refuse_unexpected(
-    replaced: Iterable[Replaced],
-    *,
-    list_name: str,
-    entity: str,
-    score_of: ScoreOf,
-    newest: int,
-    member: str | None = "score",
-) -> None:
+def refuse_unexpected(replaced: Iterable[Replaced], trail: AuditTrail, *, list_name: str) -> None:
     """Refuse to replace values other than expected by a list in the body, `list_name`, naming the author of each.
 
     The rows are numbered from 0; the rest is as in `refuse_changed`. Raises RowsChanged.
     """
-    changes = with_last_change(replaced, entity=entity, score_of=score_of, newest=newest, member=member)
-    refuse_unexpected_changes(changes, list_name=list_name)
+    refuse_unexpected_changes(with_last_change(replaced, trail), list_name=list_name)
 
 
 def refuse_unexpected_changes(
@@ -162,35 +154,26 @@ def _words(value: object | None) -> str:
 
 
 def with_last_change(
-    replaced: Iterable[Replaced], *, entity: str, score_of: ScoreOf, newest: int, member: str | None
+    replaced: Iterable[Replaced], trail: AuditTrail
 ) -> list[tuple[Replaced, PastChange | None]]:
-    """Find the newest change of each value, as `refuse_changed` says; None if nobody knows it."""
+    """Find the newest change of each value; None if nobody knows it."""
     values = [*replaced]
     if not values:
         return []
     history: dict[str, list[PastChange]] = {}
     record_ids = {each.record_id for each in values if each.record_id}
-    for change in newest_changes(entity, record_ids, newest=newest, member=member):
+    for change in newest_changes(trail.entity, record_ids, newest=trail.newest, member=trail.member):
         history.setdefault(change.entity_id, []).append(change)
-    return [
-        (
-            each,
-            _last_change(
-                history.get(each.record_id, ()) if each.record_id else (), each.key or each.column, score_of
-            ),
-        )
-        for each in values
-    ]
+    return [(each, _last_change(history.get(each.record_id or "", ()), each, trail)) for each in values]
 
 
 _REMEDY = "download the sheet again, or send this one with force=true"
 
 
-def _last_change(changes: Sequence[PastChange], column: str, score_of: ScoreOf) -> PastChange | None:
+def _last_change(changes: Sequence[PastChange], value: Replaced, trail: AuditTrail) -> PastChange | None:
     """Find the newest change of a value among the changes of its record, given the newest first."""
-    return next(
-        (change for change in changes if score_of(change.old, column) != score_of(change.new, column)), None
-    )
+    name, of = value.key or value.column, trail.value_of
+    return next((change for change in changes if of(change.old, name) != of(change.new, name)), None)
 
 
 def _is_own(change: PastChange, download: Download) -> bool:

@@ -35,7 +35,7 @@ from school_service.core.errors import Conflict, NotFound, Unknown, names_in_wor
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query
-from school_service.core.records import not_found, one_of, unnest_rows
+from school_service.core.records import one_of, unnest_rows
 from school_service.core.statements import in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes, audit_deleted
 from school_service.features.classes.models import SubjectEnrollment
@@ -46,7 +46,7 @@ from school_service.features.school.models import CURRENT, Enrollment
 from school_service.features.scores.absences import reads
 from school_service.features.scores.assessments.reads import holding_batches
 from school_service.features.scores.assessments.service import (
-    find_assessment,
+    ABSENCE_ENTITY,
     lock_assessment,
     refuse_held,
     refuse_submitted,
@@ -54,8 +54,6 @@ from school_service.features.scores.assessments.service import (
 from school_service.features.scores.models import Absence, Assessment, GradebookEntry
 from tenants.clock import now
 
-ENTITY = "absence"
-"""Its name in the audit log; the id there is the assessment's, and `student` names the student."""
 NO_ABSENCE = "No such absence."
 
 
@@ -68,12 +66,6 @@ class AbsenceChange:
     note: str | None
     before: str | None
     note_changed: bool = False
-
-
-def check_assessment(*, id: UUID) -> None:
-    """Tell whether the given assessment is there; raises NotFound."""
-    if find_assessment(id) is None:
-        raise not_found(Assessment)
 
 
 def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]) -> BoundQuery:
@@ -102,7 +94,7 @@ def storing(assessment_id: UUID, changes: Sequence[AbsenceChange], **source: Any
     `source` says in the log how they came: by hand, or by a sheet with the name of its file.
     """
     audit_changes(
-        ENTITY,
+        ABSENCE_ENTITY,
         (
             Change(
                 assessment_id,
@@ -134,7 +126,7 @@ def storing_blanks(
     Writes them to the audit log, `source` as in `storing`; returns the statement, for `execute`.
     """
     audit_changes(
-        ENTITY,
+        ABSENCE_ENTITY,
         [
             Change(assessment, None, absence_values(student, status, **source))
             for assessment, student in blanks
@@ -173,7 +165,7 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     if has_own:
         # Of who is out of reach nothing is told, nor that they are held.
         refuse_if_held()
-    audit_changes(ENTITY, [Change(assessment.id, absence_values(student_id, status), None)])
+    audit_changes(ABSENCE_ENTITY, [Change(assessment.id, absence_values(student_id, status), None)])
     return student_id
 
 
@@ -189,7 +181,9 @@ def deletion_of_absence(*, assessment_id: UUID, student_id: UUID) -> tuple[Bound
 @statement
 def _log_absence(assessment_id: UUID, student_id: UUID) -> Any:
     old = func.jsonb_build_object("student", Absence.student_id, "status", Absence.status)
-    return audit_deleted(ENTITY, *_of(assessment_id, student_id), entity_id=Absence.assessment_id, old=old)
+    return audit_deleted(
+        ABSENCE_ENTITY, *_of(assessment_id, student_id), entity_id=Absence.assessment_id, old=old
+    )
 
 
 @statement

@@ -11,6 +11,7 @@ from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.scores.absences import reads, service
 from school_service.features.scores.absences.schemas import AbsenceSchema, AbsencesSchema
+from school_service.features.scores.assessments.service import check_assessment
 from school_service.web.blueprint import Blueprint
 
 blp = Blueprint("absences", __name__, description="Who was away from an assessment, with leave or without.")
@@ -21,7 +22,7 @@ class Absences(MethodView):
     """The absences of an assessment."""
 
     @blp.requires(Permission.GRADEBOOKS_READ, own=related("TF"))
-    @blp.returns_list(AbsenceSchema, if_empty=service.check_assessment)
+    @blp.returns_list(AbsenceSchema, if_empty=check_assessment)
     def get(self, id: UUID) -> Any:
         """List who was away from an assessment, by name."""
         return reads.absences(id)

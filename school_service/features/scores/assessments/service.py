@@ -11,7 +11,7 @@ one; with a score or an absence in it, it takes a teacher of every arm.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -42,48 +42,23 @@ from school_service.features.scores.assessments import reads
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 from tenants.clock import now
 
-ENTITY, SCORE, ABSENCE = "assessment", "gradebook", "absence"
-"""The names in the audit log."""
+ENTITY, SCORE_ENTITY, ABSENCE_ENTITY = "assessment", "gradebook", "absence"
+"""The names in the audit log; the id of an absence there is the assessment's, and `student` names the student."""
 
 
-def create_assessment(
-    *,
-    subject: UUID,
-    term: str,
-    category: str,
-    name: str,
-    abbreviation: str,
-    due_date: date,
-    total_points: Decimal,
-    description: str,
-    file_name: str,
-    include_in_final: bool,
-    publish_scores: bool,
-) -> NewRow:
+def create_assessment(*, subject: UUID, term: str, **fields: Any) -> NewRow:
     """Add an assessment of a cohort subject in a term of its cohort's session.
 
-    `term` is the id of a term or its name in that session, `total_points` the maximum score. Raises Invalid for an
-    unknown cohort subject or term, and for a term of another session, and Conflict if results of the subject and term
-    are submitted, of whichever arm. A teacher of one arm adds it for all.
+    `term` is the id of a term or its name in that session; `fields` are the other columns, such as `total_points`, the
+    maximum score. Raises Invalid for an unknown cohort subject or term, and for a term of another session, and Conflict
+    if results of the subject and term are submitted, of whichever arm. A teacher of one arm adds it for all.
     """
     row = execute(
         reads.lock_term([subject], term), reads.lock_subjects([subject]), reads.taught(subject, term)
     )
     if row is None:
         raise unknown_reference(CohortSubject, "subject")
-    assessment = _new_assessment(
-        subject,
-        row,
-        category=category,
-        name=name,
-        abbreviation=abbreviation,
-        due_date=due_date,
-        total_points=total_points,
-        description=description,
-        file_name=file_name,
-        include_in_final=include_in_final,
-        publish_scores=publish_scores,
-    )
+    assessment = _new_assessment(subject, row, **fields)
     execute(assessment)
     return assessment
 
@@ -129,7 +104,7 @@ def _names(cohort_subjects: Collection[UUID]) -> Any:
 def _new_assessment(subject: UUID, row: Mapping[str, Any], **fields: Any) -> NewRow:
     """Make the row of an assessment of a locked cohort subject, and its entry in the audit log.
 
-    `found` is a row of `reads.taught`. Raises Invalid and Conflict.
+    `row` is of `reads.taught`. Raises Invalid and Conflict.
     """
     term_id = _open_term(row, subject)
     assessment = new_row(
@@ -219,9 +194,18 @@ def find_assessment(assessment_id: UUID, *, for_update: bool = False) -> Assessm
     return None if assessment is None or assessment.deleted_at is not None else assessment
 
 
+def check_assessment(*, id: UUID) -> None:
+    """Tell whether the given assessment is there; raises NotFound."""
+    _get_assessment(id)
+
+
 def lock_assessment(assessment_id: UUID) -> Assessment:
     """Lock an assessment FOR NO KEY UPDATE, to change it or its records. Raises NotFound."""
-    assessment = find_assessment(assessment_id, for_update=True)
+    return _get_assessment(assessment_id, for_update=True)
+
+
+def _get_assessment(assessment_id: UUID, *, for_update: bool = False) -> Assessment:
+    assessment = find_assessment(assessment_id, for_update=for_update)
     if assessment is None:
         raise not_found(Assessment)
     return assessment
@@ -322,7 +306,14 @@ def _log_scores(assessment_id: UUID, moment: datetime) -> Any:
     rows = select(of.id, of.score, of.sheet).where(of.assessment_id == assessment_id).subquery("rows")
     old = logged_score(rows.c.score, rows.c.sheet)
     return audit_written(
-        SCORE, DELETE, rows, id=_log_id(rows.c.id), moment=moment, entity_id=rows.c.id, old=old, new=null()
+        SCORE_ENTITY,
+        DELETE,
+        rows,
+        id=_log_id(rows.c.id),
+        moment=moment,
+        entity_id=rows.c.id,
+        old=old,
+        new=null(),
     )
 
 
@@ -333,7 +324,7 @@ def _log_absences(assessment_id: UUID, moment: datetime) -> Any:
     old = func.jsonb_build_object("student", rows.c.student_id, "status", rows.c.status)
     id = _log_id(cast(rows.c.student_id, Text) + cast(assessment_id, Text))
     return audit_written(
-        ABSENCE, DELETE, rows, id=id, moment=moment, entity_id=assessment_id, old=old, new=null()
+        ABSENCE_ENTITY, DELETE, rows, id=id, moment=moment, entity_id=assessment_id, old=old, new=null()
     )
 
 

@@ -46,7 +46,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import execute, execute_with_commit, new_row, statement
+from school_service.core.statements import execute_with_commit, new_row, statement
 from school_service.features.audit.models import CREATE, DELETE, UPDATE
 from school_service.features.audit.service import (
     Change,
@@ -59,21 +59,23 @@ from school_service.features.audit.service import (
 from school_service.features.people.models import Student
 from school_service.features.school.models import Batch
 from school_service.features.school.sessions.service import check_term
-from school_service.features.scores.absences.service import ENTITY as ABSENCE
 from school_service.features.scores.absences.service import (
     absence_values,
     delete_absences,
     deletion_of_absence,
 )
 from school_service.features.scores.assessments.reads import holding_batches
-from school_service.features.scores.assessments.service import find_assessment, refuse_held, refuse_submitted
+from school_service.features.scores.assessments.service import (
+    ABSENCE_ENTITY,
+    SCORE_ENTITY,
+    find_assessment,
+    refuse_held,
+    refuse_submitted,
+)
 from school_service.features.scores.gradebooks import reads
 from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry
-from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
 from tenants.connections.engines import json_text
-
-ENTITY = "gradebook"
 
 
 class Score(NamedTuple):
@@ -133,7 +135,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     _check_score(score, row["total_points"])
     if not row["may_enter"]:
         _refuse_hindered(assessment, student, batch)
-    audit_change(ENTITY, entry.id, new=score_values(score))
+    audit_change(SCORE_ENTITY, entry.id, new=score_values(score))
     if row["absent"]:
         execute_with_commit(*deletion_of_absence(assessment_id=assessment, student_id=student))
     execute_with_commit(entry)
@@ -170,7 +172,7 @@ def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
             old = score_values(entry.score, entry.sheet)
             entry.score, entry.sheet, entry.updated_at = score, None, now()
             db.session.flush()
-            audit_change(ENTITY, entry.id, old=old, new=score_values(score))
+            audit_change(SCORE_ENTITY, entry.id, old=old, new=score_values(score))
     return entry.id
 
 
@@ -180,7 +182,7 @@ def delete_entry(*, entry_id: UUID) -> UUID:
     Raises NotFound, and Conflict while the results of the student's arm are submitted.
     """
     entry, _assessed = _lock_entry(entry_id)
-    audit_change(ENTITY, entry.id, old=score_values(entry.score, entry.sheet))
+    audit_change(SCORE_ENTITY, entry.id, old=score_values(entry.score, entry.sheet))
     db.session.delete(entry)
     return entry.id
 
@@ -202,23 +204,6 @@ def compare_scores(scores: Collection[Score]) -> ComparedScores:
     removed = [score for score in stored if score.score is None]
     changed = [score for score in stored if score.score is not None and score.stored != score.score]
     return ComparedScores(new, changed, removed, len(stored) - len(removed) - len(changed))
-
-
-def store_sheet(
-    *,
-    assessment_id: UUID,
-    scores: ComparedScores,
-    sheet: str,
-    downloaded: str | None = None,
-    forced: Collection[str] = (),
-) -> RowCounts:
-    """Store the scores of a sheet, as `storing` does, in one round trip however many there are; counts them."""
-    writes = storing(
-        assessment_id=assessment_id, scores=scores, sheet=sheet, downloaded=downloaded, forced=forced
-    )
-    if writes:
-        execute(*writes)
-    return RowCounts(len(scores.new), len(scores.changed), scores.unchanged)
 
 
 def storing(
@@ -274,7 +259,7 @@ def _creation(
     absent = {score.student_id: score.absent for score in scores if score.absent is not None}
     if absent:
         audit_changes(
-            ABSENCE,
+            ABSENCE_ENTITY,
             (
                 Change(assessment_id, absence_values(student_id, status), None)
                 for student_id, status in absent.items()
@@ -355,7 +340,7 @@ def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str,
         id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced)
     )
     return audit_written(
-        ENTITY, CREATE, given, id=given.c.log_id, moment=moment, entity_id=given.c.id, old=null(),
+        SCORE_ENTITY, CREATE, given, id=given.c.log_id, moment=moment, entity_id=given.c.id, old=null(),
         new=_logged_now(given, logged),
     )  # fmt: skip
 
@@ -380,7 +365,7 @@ def _log_change(
         id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced)
     )
     return audit_written(
-        ENTITY,
+        SCORE_ENTITY,
         UPDATE,
         given.join(GradebookEntry, _is_entry_of(given, assessment_id)),
         id=given.c.log_id,
@@ -396,7 +381,7 @@ def _log_removal(assessment_id: UUID, ids: str, log_ids: str, moment: datetime) 
     """Write the present entries to the audit log, before they are removed in this round trip; texts are arrays."""
     given = _entry_rows(id=(_ID, ids), log_id=(_ID, log_ids))
     return audit_written(
-        ENTITY,
+        SCORE_ENTITY,
         DELETE,
         given.join(GradebookEntry, _is_entry_of(given, assessment_id)),
         id=given.c.log_id,

@@ -26,32 +26,30 @@ from school_service.features.audit.service import PastChange
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import WITHDRAWN
 from school_service.features.people.students.naming import name_with_number
-from school_service.features.people.students.sheet_uploads import Replaced, with_last_change
+from school_service.features.people.students.sheet_uploads import AuditTrail, Replaced, with_last_change
 from school_service.features.school.models import Batch
-from school_service.features.scores.absences.service import ENTITY as ABSENCE_ENTITY
 from school_service.features.scores.assessments.reads import lock_assessments
-from school_service.features.scores.assessments.service import refuse_submitted
-from school_service.features.scores.gradebooks.service import ENTITY
+from school_service.features.scores.assessments.service import ABSENCE_ENTITY, refuse_submitted
+from school_service.features.scores.gradebooks.service import storing
 from school_service.features.scores.marksheets import reads
 from school_service.features.scores.models import ABSENCES
 from school_service.features.scores.scoresheets.class_scores import (
     ABSENCE,
     SCORE,
+    SCORE_TRAIL,
     Entered,
+    Mark,
     Taker,
     compare_with_stored,
+    mark_text,
     plain,
 )
 from school_service.sheets.columns import words_of
 from school_service.sheets.row_errors import INVALID, RowError, raise_refused_rows, raise_row_errors
 from school_service.sheets.sheet_reader import MAX_HEADER_LENGTH, Row
 
-Mark = Decimal | str | None
 Key = tuple[str, str]
 """The ids of a student and an assessment."""
-
-NEWEST_ABSENCES = 500
-"""How many changes of an assessment's absences are looked through for the last of a student."""
 
 
 class Assessed(NamedTuple):
@@ -223,7 +221,7 @@ class Cell(NamedTuple):
     @property
     def stored(self) -> Mark:
         """The stored mark."""
-        return self.taker.absence if self.taker.stored is None else Decimal(self.taker.stored)
+        return self.taker.mark
 
     @property
     def new(self) -> Mark:
@@ -244,15 +242,11 @@ class Cell(NamedTuple):
             self.column,
             name_with_number(self.taker),
             self.assessment if of_absence else self.taker.entry_id or self.entry,
-            _mark_text(self.stored),
-            _mark_text(self.new),
+            mark_text(self.stored),
+            mark_text(self.new),
             ABSENCE if of_absence else SCORE,
             self.taker.id if of_absence else SCORE,
         )
-
-
-def _mark_text(mark: Mark) -> str | None:
-    return plain(mark) if isinstance(mark, Decimal) else mark
 
 
 @dataclass(kw_only=True)
@@ -330,7 +324,12 @@ class Entering:
         source: dict[str, Any] = {"sheet": sheet, "downloaded": downloaded}
         # Scores lock the arm and then the students, absences the students alone.
         scores = [
-            of.score_writes(assessment, **source, forced=(forced or {}).get(str(assessment), ()))
+            storing(
+                assessment_id=assessment,
+                scores=of.scores,
+                **source,
+                forced=(forced or {}).get(str(assessment), ()),
+            )
             for assessment, of in pairs
         ]
         absences = [of.absence_writes(assessment, **source) for assessment, of in pairs]
@@ -347,16 +346,8 @@ def _last_changes(replaced: Iterable[Replaced]) -> list[tuple[Replaced, PastChan
     for each in replaced:
         of_kind[each.kind].append(each)
     return [
-        *with_last_change(
-            of_kind[SCORE], entity=ENTITY, score_of=lambda score, _: score, newest=1, member=SCORE
-        ),
-        *with_last_change(
-            of_kind[ABSENCE],
-            entity=ABSENCE_ENTITY,
-            score_of=_status_of,
-            newest=NEWEST_ABSENCES,
-            member=None,
-        ),
+        *with_last_change(of_kind[SCORE], SCORE_TRAIL),
+        *with_last_change(of_kind[ABSENCE], _ABSENCE_TRAIL),
     ]
 
 
@@ -364,13 +355,17 @@ def _status_of(values: Any, student: str) -> Any:
     return values["status"] if values and values.get("student") == student else None
 
 
+# Of an assessment's absences 500 changes are looked through for the last of a student.
+_ABSENCE_TRAIL = AuditTrail(ABSENCE_ENTITY, _status_of, 500, member=None)
+
+
 def _scored(cell: Cell) -> RowError:
-    problem = f"is instead of the score {_mark_text(cell.stored)}"
+    problem = f"is instead of the score {mark_text(cell.stored)}"
     return RowError(cell.row.number, cell.column, INVALID, problem, str(cell.new), "remove the score first")
 
 
 def _emptied(cell: Cell) -> RowError:
-    problem = f"takes {_mark_text(cell.stored)} away"
+    problem = f"takes {mark_text(cell.stored)} away"
     return RowError(cell.row.number, cell.column, INVALID, problem, None, "leave it as it was")
 
 

@@ -20,8 +20,7 @@ from school_service.features.scores.marksheets.marks import (
     load_marks,
 )
 from school_service.features.scores.scoresheets.class_scores import (
-    ABSENCE,
-    SCORE,
+    GivenMarks,
     absence_errors,
     score_errors,
 )
@@ -66,16 +65,9 @@ def enter_marks(
     caller may not delete, and Conflict if a record changes submitted results.
     """
     marks = load_marks(cohort_subject_id=cohort_subject_id, batch=batch, term=term, lock=True)
-    rows = [
-        Row(
-            number,
-            {name: score[name] for name in (SCORE, ABSENCE) if score.get(name) is not None},
-            frozenset(),
-        )
-        for number, score in enumerate(scores)
-    ]
+    given = GivenMarks(scores)
     matched = match_records(
-        list(zip((score["student"] for score in scores), rows, strict=True)),
+        given.by_student,
         {UUID(student.id): student for student in marks.students},
         list_name=SCORES,
         not_in_class="does not take the subject in this arm",
@@ -92,16 +84,12 @@ def enter_marks(
                 marks.taker(student, assessment),
                 row,
                 assessment,
-                ABSENCE if ABSENCE in row.values or SCORE not in score else SCORE,
+                given.column(row),
                 "expected" in score,
                 score.get("expected"),
             )
         )
-    entering = Entering(
-        marks=marks,
-        cells=cells,
-        clears=lambda row, name: name in scores[row.number] and scores[row.number][name] is None,
-    )
+    entering = Entering(marks=marks, cells=cells, clears=given.clears)
     entering.judge(principal, member=SCORES)
     refuse_unexpected_changes(entering.unexpected(), list_name=SCORES)
     if not dry_run and (writes := entering.storing()):
@@ -116,5 +104,4 @@ def _errors(row: Row, assessment: str, marks: SubjectMarks) -> Iterator[RowError
         yield RowError(row.number, "assessment", UNKNOWN, problem, assessment, of_person=False)
     else:
         yield from score_errors(row, assessed.total_points)
-    if ABSENCE in row.values:
-        yield from absence_errors(row, "leave one of the two out")
+    yield from absence_errors(row, "leave one of the two out")

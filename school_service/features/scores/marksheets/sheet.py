@@ -37,7 +37,6 @@ from school_service.features.scores.marksheets import reads
 from school_service.features.scores.marksheets.marks import (
     Cell,
     Entering,
-    Mark,
     SubjectMarks,
     load_marks,
 )
@@ -46,8 +45,9 @@ from school_service.features.scores.scoresheets.class_scores import (
     ABSENCE,
     SCORE,
     STATUSES,
+    Mark,
     Taker,
-    plain,
+    mark_text,
     score_errors,
 )
 from school_service.printing.archives import zip_of
@@ -326,7 +326,7 @@ class MarkUpload(ClassSheetUpload[Taker]):
             mark, assessed = _mark(row, heading), self.marks.assessments.get(assessment)
             if assessed is None:
                 problem = "is of an assessment that is not there any more"
-                written = "nothing" if mark is None else _mark_text(mark)
+                written = mark_text(mark) or "nothing"
                 yield RowError(row.number, heading, UNKNOWN, problem, written, "download the sheet again")
             elif isinstance(mark, Decimal):
                 of_score = Row(row.number, {SCORE: mark}, frozenset())
@@ -404,10 +404,6 @@ def _number(row: Row) -> str:
 def _mark(row: Row, heading: str) -> Mark:
     mark = row.values.get(heading)
     return STATUSES[mark] if isinstance(mark, str) else mark
-
-
-def _mark_text(mark: Decimal | str) -> str:
-    return plain(mark) if isinstance(mark, Decimal) else mark
 
 
 def _with_words(error: RowError) -> RowError:

@@ -6,7 +6,7 @@ students of the subject. So neither their scores nor their absences change while
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -25,27 +25,14 @@ from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
+from school_service.features.people.students.sheet_uploads import AuditTrail
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Batch, Enrollment
-from school_service.features.scores.absences.service import ENTITY as ABSENCE_ENTITY
-from school_service.features.scores.absences.service import (
-    AbsenceChange,
-    absence_values,
-    delete_absences,
-)
-from school_service.features.scores.absences.service import (
-    storing as storing_absences,
-)
+from school_service.features.scores.absences.service import AbsenceChange, absence_values, delete_absences
+from school_service.features.scores.absences.service import storing as storing_absences
 from school_service.features.scores.assessments.reads import holding_batches, in_reach
-from school_service.features.scores.assessments.service import refuse_submitted
-from school_service.features.scores.gradebooks.service import (
-    ComparedScores,
-    Score,
-    compare_scores,
-)
-from school_service.features.scores.gradebooks.service import (
-    storing as storing_scores,
-)
+from school_service.features.scores.assessments.service import ABSENCE_ENTITY, SCORE_ENTITY, refuse_submitted
+from school_service.features.scores.gradebooks.service import ComparedScores, Score, compare_scores
 from school_service.features.scores.models import (
     ABSENCES,
     ABSENT,
@@ -60,6 +47,12 @@ from school_service.sheets.sheet_reader import Row
 
 SCORE = "score"
 ABSENCE = "absence"
+
+Mark = Decimal | str | None
+"""The score of a student in an assessment, the status of their absence from it, or None for neither."""
+
+SCORE_TRAIL = AuditTrail(SCORE_ENTITY, lambda score, _column: score, newest=1)
+"""Each change is of the score: a record has no other value."""
 
 STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
 """The words of a cell for an absence, in whichever case."""
@@ -83,6 +76,11 @@ class Taker(NamedTuple):
     stored: str | None
     arm: str
     held: list[str]
+
+    @property
+    def mark(self) -> Mark:
+        """The stored mark."""
+        return self.absence if self.stored is None else Decimal(self.stored)
 
 
 MatchedRows = list[tuple[Taker, Row]]
@@ -153,30 +151,13 @@ class Entered(NamedTuple):
             *(taker.id for taker in self.cleared),
         }
 
-    def score_writes(
-        self,
-        assessment_id: UUID,
-        *,
-        sheet: str | None = None,
-        downloaded: str | None = None,
-        forced: Collection[str] = (),
-    ) -> list[BoundQuery]:
-        """Store the scores, and write them to the audit log: the statements.
-
-        `sheet` is the file's name, None for a list; `downloaded` and `forced` are those of a sheet.
-        """
-        return storing_scores(
-            assessment_id=assessment_id,
-            scores=self.scores,
-            sheet=sheet,
-            downloaded=downloaded,
-            forced=forced,
-        )
-
     def absence_writes(
         self, assessment_id: UUID, *, sheet: str | None = None, downloaded: str | None = None
     ) -> list[BoundQuery]:
-        """Store the absences, and take those away that are to be none: the statements, behind those of scores."""
+        """Store the absences, and take those away that are to be none: the statements, behind those of scores.
+
+        `sheet` is the file's name, None for a list; `downloaded` is the moment of its download.
+        """
         writes = []
         if self.cleared:
             audit_changes(
@@ -197,8 +178,8 @@ class Entered(NamedTuple):
 
 def compare_with_stored(matched: MatchedRows, clears: Callable[[Row, str], bool]) -> Entered:
     """Compare rows with the stored scores and absences; `clears` tells whether a row takes one of them away."""
-    scores = [score_of(taker, row) for taker, row in matched if SCORE in row.values or clears(row, SCORE)]
-    absences = [change for taker, row in matched if (change := absence_of(taker, row))]
+    scores = [_score_of(taker, row) for taker, row in matched if SCORE in row.values or clears(row, SCORE)]
+    absences = [_absence_of(taker, row) for taker, row in matched if ABSENCE in row.values]
     cleared = [
         taker
         for taker, row in matched
@@ -209,21 +190,21 @@ def compare_with_stored(matched: MatchedRows, clears: Callable[[Row, str], bool]
     return Entered(compare_scores(scores), changed, cleared)
 
 
-def score_of(taker: Taker, row: Row) -> Score:
+def _score_of(taker: Taker, row: Row) -> Score:
     """Read the score of a row, None without one, beside the stored one."""
     stored = None if taker.stored is None else Decimal(taker.stored)
     return Score(taker.id, taker.batch_id, row.values.get(SCORE), taker.entry_id, stored, taker.absence)
 
 
-def absence_of(taker: Taker, row: Row) -> AbsenceChange | None:
-    """Read the absence of a row, beside the stored one; None for a blank cell, which changes nothing."""
-    if ABSENCE not in row.values:
-        return None
+def _absence_of(taker: Taker, row: Row) -> AbsenceChange:
+    """Read the absence of a row, beside the stored one."""
     return AbsenceChange(UUID(taker.id), STATUSES[_written(row)], taker.note, taker.absence)
 
 
 def absence_errors(row: Row, remedy: str) -> Iterator[RowError]:
-    """Find the errors in a row's absence, which it must have; `remedy` is for one standing beside a score."""
+    """Find the errors in the absence of a row, if it has one; `remedy` is for one standing beside a score."""
+    if ABSENCE not in row.values:
+        return
     written = row.values[ABSENCE]
     if _written(row) not in STATUSES:
         status = f"write {' or '.join(ABSENCES)}, or leave the cell blank"
@@ -260,6 +241,41 @@ def score_errors(row: Row, total_points: Decimal) -> tuple[RowError, ...]:
 def plain(points: Decimal) -> str:
     """Points without zeros at the end: 100, 12.5."""
     return f"{points.normalize():f}"
+
+
+def mark_text(mark: Mark) -> str | None:
+    """Write a mark in words to people; None without one."""
+    return plain(mark) if isinstance(mark, Decimal) else mark
+
+
+class GivenMarks:
+    """The records of a list: each has a student, and a score or an absence to give; None takes one away."""
+
+    def __init__(self, records: Sequence[Mapping[str, Any]]) -> None:
+        self.records = records
+        self.rows = [
+            Row(
+                number,
+                {name: record[name] for name in (SCORE, ABSENCE) if record.get(name) is not None},
+                frozenset(),
+            )
+            for number, record in enumerate(records)
+        ]
+
+    @property
+    def by_student(self) -> list[tuple[UUID, Row]]:
+        """The rows, each with the student of its record."""
+        return [(record["student"], row) for record, row in zip(self.records, self.rows, strict=True)]
+
+    def clears(self, row: Row, name: str) -> bool:
+        """Tell whether a record gives a member as None."""
+        record = self.records[row.number]
+        return name in record and record[name] is None
+
+    def column(self, row: Row) -> str:
+        """Name the member that a record is about, in errors."""
+        is_score = SCORE in self.records[row.number] and ABSENCE not in row.values
+        return SCORE if is_score else ABSENCE
 
 
 _lock = row_lock(Assessment)

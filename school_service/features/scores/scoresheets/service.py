@@ -19,20 +19,21 @@ from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
 from school_service.features.school.models import Cohort
 from school_service.features.school.sessions.service import check_term
-from school_service.features.scores.gradebooks.service import ENTITY
+from school_service.features.scores.gradebooks.service import storing
 from school_service.features.scores.scoresheets import reads
 from school_service.features.scores.scoresheets.class_scores import (
-    ABSENCE,
     SCORE,
+    SCORE_TRAIL,
+    GivenMarks,
     Taker,
     absence_errors,
     compare_with_stored,
     lock_class,
-    plain,
+    mark_text,
     score_errors,
     scored_errors,
 )
-from school_service.sheets.row_errors import raise_row_errors
+from school_service.sheets.row_errors import RowError, raise_row_errors
 from school_service.sheets.sheet_reader import Row
 
 SCORES = "scores"
@@ -59,9 +60,9 @@ def enter_scores(
     are submitted.
     """
     assessed = lock_class(assessment_id)
-    rows = [_row(number, given) for number, given in enumerate(scores)]
+    given = GivenMarks(scores)
     matched = match_records(
-        list(zip((given["student"] for given in scores), rows, strict=True)),
+        given.by_student,
         {UUID(taker.id): taker for taker in assessed.takers},
         list_name=SCORES,
         not_in_class="does not take the subject",
@@ -69,61 +70,37 @@ def enter_scores(
     )
     raise_row_errors(
         scored_errors(
-            [(taker, row) for taker, row in matched if not _clears(scores, row, SCORE)],
+            [(taker, row) for taker, row in matched if not given.clears(row, SCORE)],
             "remove the score, too: give it as null",
         ),
         people={row.number: name_with_number(taker) for taker, row in matched},
         member=SCORES,
     )
-    compared = compare_with_stored(matched, lambda row, name: _clears(scores, row, name))
-    changing = compared.changing
-    if compared.taken_away:
+    entered = compare_with_stored(matched, given.clears)
+    changing = entered.changing
+    if entered.taken_away:
         # Whoever has been narrowed to their own records, takes away what is theirs.
         require = principal.require_own if caller_has_own() else principal.require
         require((Permission.GRADEBOOKS_DELETE,), "Taking a score or an absence away")
     assessed.refuse_held(taker for taker, _ in matched if taker.id in changing)
-    refuse_unexpected(
-        _replaced((taker, scores[row.number], row.number) for taker, row in matched if taker.id in changing),
-        list_name=SCORES,
-        entity=ENTITY,
-        score_of=lambda score, _column: score,
-        newest=1,  # each is of the score: a record has no other value
-    )
+    changed = ((taker, row) for taker, row in matched if taker.id in changing)
+    refuse_unexpected(_replaced(changed, given), SCORE_TRAIL, list_name=SCORES)
     return in_one_round_trip(
-        *compared.score_writes(assessment_id),
-        *compared.absence_writes(assessment_id),
+        *storing(assessment_id=assessment_id, scores=entered.scores),
+        *entered.absence_writes(assessment_id),
         read=reads.class_scores(assessment_id),
     )
 
 
-def _row(number: int, given: Mapping[str, Any]) -> Row:
-    values = {name: given[name] for name in (SCORE, ABSENCE) if given.get(name) is not None}
-    return Row(number, values, frozenset())
-
-
-def _clears(scores: Sequence[Mapping[str, Any]], row: Row, name: str) -> bool:
-    """Tell whether a record gives a member as None."""
-    given = scores[row.number]
-    return name in given and given[name] is None
-
-
-def _row_errors(row: Row, total_points: Decimal) -> Iterator[Any]:
+def _row_errors(row: Row, total_points: Decimal) -> Iterator[RowError]:
     yield from score_errors(row, total_points)
-    if ABSENCE in row.values:
-        yield from absence_errors(row, "leave one of the two out")
+    yield from absence_errors(row, "leave one of the two out")
 
 
-def _replaced(changed: Iterable[tuple[Taker, Mapping[str, Any], int]]) -> Iterator[Replaced]:
-    """Find the stored values other than expected, of records with a change."""
-    for taker, given, number in changed:
-        stored = taker.absence if taker.stored is None else Decimal(taker.stored)
-        if "expected" in given and given["expected"] != stored:
-            column = SCORE if given.get(ABSENCE) is None and SCORE in given else ABSENCE
-            new = given.get(column)
-            yield Replaced(
-                number, column, name_with_number(taker), taker.entry_id, _plainly(stored), _plainly(new)
-            )
-
-
-def _plainly(value: Any) -> Any:
-    return plain(value) if isinstance(value, Decimal) else value
+def _replaced(changed: Iterable[tuple[Taker, Row]], given: GivenMarks) -> Iterator[Replaced]:
+    """Find the stored marks other than expected, of records with a change."""
+    for taker, row in changed:
+        record, column = given.records[row.number], given.column(row)
+        if "expected" in record and record["expected"] != taker.mark:
+            stored, new = mark_text(taker.mark), mark_text(row.values.get(column))
+            yield Replaced(row.number, column, name_with_number(taker), taker.entry_id, stored, new)

@@ -50,14 +50,8 @@ from school_service.features.school.models import (
     Term,
 )
 from school_service.features.school.settings.service import name_order, time_zone
-from school_service.features.scores.absences.service import AbsenceChange, storing
 from school_service.features.scores.assessments.reads import in_reach
-from school_service.features.scores.gradebooks.service import (
-    ENTITY,
-    ComparedScores,
-    compare_scores,
-    store_sheet,
-)
+from school_service.features.scores.gradebooks.service import ComparedScores, storing
 from school_service.features.scores.models import (
     ABSENCES,
     ABSENT,
@@ -70,15 +64,16 @@ from school_service.features.scores.models import (
 from school_service.features.scores.scoresheets.class_scores import (
     ABSENCE,
     SCORE,
+    SCORE_TRAIL,
     ClassScores,
+    Entered,
     MatchedRows,
     Taker,
     absence_errors,
-    absence_of,
+    compare_with_stored,
     lock_class,
     plain,
     score_errors,
-    score_of,
     scored_errors,
 )
 from school_service.features.scores.scoresheets.reads import looked_up
@@ -209,36 +204,25 @@ class ScoreUpload(ClassSheetUpload[Taker]):
         return matched
 
     def store(self, matched: MatchedRows) -> RowCounts:
-        compared = compare_scores([score_of(taker, row) for taker, row in matched if SCORE in row.values])
-        absences = [change for taker, row in matched if (change := absence_of(taker, row))]
-        changing = {score.student_id for score in (*compared.new, *compared.changed)}
-        changing |= {str(change.student_id) for change in absences if change.status != change.before}
+        # A blank cell changes nothing.
+        entered = compare_with_stored(matched, lambda _row, _name: False)
+        changing = entered.changing
         self.scores.refuse_held(taker for taker, _ in matched if taker.id in changing)
-        rows = self.refuse_changed(
-            self._replaced(matched, compared),
-            entity=ENTITY,
-            score_of=lambda score, _column: score,
-            newest=1,  # each is of the score: a record has no other value
-        )
-        forced = frozenset(taker.id for taker, row in matched if row.number in rows)
+        rows = self.refuse_changed(self._replaced(matched, entered.scores), SCORE_TRAIL)
         if self.dry_run:
-            self.answer["changes"] = _changes(matched, compared)
-            counts = RowCounts(len(compared.new), len(compared.changed), compared.unchanged)
+            self.answer["changes"] = _changes(matched, entered)
         else:
-            counts = store_sheet(
+            scores = storing(
                 assessment_id=self.assessment_id,
-                scores=compared,
+                scores=entered.scores,
                 sheet=self.file_name,
                 downloaded=self.download.moment if self.download else None,
-                forced=forced,
+                forced=frozenset(taker.id for taker, row in matched if row.number in rows),
             )
-            self._store_absences([change for change in absences if change.status != change.before])
-        return _with_absences_counted(counts, absences)
-
-    def _store_absences(self, changed: list[AbsenceChange]) -> None:
-        if changed:
-            source = {"source": "sheet", "file_name": self.file_name}
-            execute(storing(self.assessment_id, changed, **source))
+            absences = entered.absence_writes(self.assessment_id, sheet=self.file_name)
+            if writes := [*scores, *absences]:
+                execute(*writes)
+        return _counts(matched, entered)
 
     def _replaced(self, matched: MatchedRows, compared: ComparedScores) -> Iterator[Replaced]:
         """Find the scores changed since the download, and to be replaced by the sheet."""
@@ -275,30 +259,30 @@ def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | N
         raise Invalid(CHANGED_DETAILS) from None
 
 
-def _changes(matched: MatchedRows, compared: ComparedScores) -> list[dict[str, Any]]:
+def _changes(matched: MatchedRows, entered: Entered) -> list[dict[str, Any]]:
     """List the changes of an upload, by row."""
-    scores = {score.student_id: score for score in (*compared.new, *compared.changed)}
+    scores = {score.student_id: score for score in (*entered.scores.new, *entered.scores.changed)}
+    absences = {str(absence.student_id): absence for absence in entered.absences}
     changes = []
     for taker, row in matched:
-        score = scores.get(taker.id)
-        if score is not None:
+        if score := scores.get(taker.id):
             changes.append(change_of(row, taker, SCORE, score.stored, score.score))
             if taker.absence:
                 changes.append(change_of(row, taker, ABSENCE, taker.absence, None))
-        absence = absence_of(taker, row)
-        if absence and absence.status != absence.before:
+        if absence := absences.get(taker.id):
             changes.append(change_of(row, taker, ABSENCE, absence.before, absence.status))
     return changes
 
 
-def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> RowCounts:
-    """Add the rows with an absence to those with a score: no row has both."""
+def _counts(matched: MatchedRows, entered: Entered) -> RowCounts:
+    """Count the rows with a score, and those with an absence: no row has both."""
+    scores, absences = entered.scores, entered.absences
     created = sum(change.before is None for change in absences)
-    unchanged = sum(change.before == change.status for change in absences)
+    repeated = sum(ABSENCE in row.values for _, row in matched) - len(absences)
     return RowCounts(
-        counts.created + created,
-        counts.updated + len(absences) - created - unchanged,
-        counts.unchanged + unchanged,
+        len(scores.new) + created,
+        len(scores.changed) + len(absences) - created,
+        scores.unchanged + repeated,
     )
 
 
@@ -462,11 +446,11 @@ def _details(sheet: Mapping[str, Any], class_: str) -> list[tuple[str, str]]:
     ]
 
 
-def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Iterable[RowError]:
-    errors = score_errors(row, total_points)
-    if ABSENCE in row.values:
-        errors = (*errors, *absence_errors(row, "leave one of the two blank"))
-    return (*errors, *_arm_errors(row, arms)) if ARM in row.values else errors
+def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Iterator[RowError]:
+    yield from score_errors(row, total_points)
+    yield from absence_errors(row, "leave one of the two blank")
+    if ARM in row.values:
+        yield from _arm_errors(row, arms)
 
 
 def _with_absence(error: RowError) -> RowError:

@@ -12,7 +12,7 @@ from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.people.students.list_rows import MAX_RECORDS
 from school_service.features.school.sessions.schemas import id_and_name
-from school_service.features.scores.absences.service import check_assessment
+from school_service.features.scores.assessments.service import check_assessment
 from school_service.features.scores.scoresheets import reads, service, sheet
 from school_service.features.scores.scoresheets.schemas import (
     ClassScoreSchema,
