@@ -130,6 +130,14 @@ def execute(*executables: Executable) -> dict[str, Any] | None:
     return write(current_session().bound_connection(), *batch_of(executables))
 
 
+def fetch_one(*executables: Executable) -> dict[str, Any]:
+    """Send statements in one round trip, as `execute` does; returns the row of the last, which always has one."""
+    row = execute(*executables)
+    if row is None:
+        raise RuntimeError("A statement with one row, whatever is stored, had none.")
+    return row
+
+
 def execute_with_commit(*executables: Executable) -> None:
     """Send statements in the round trip of COMMIT, in this order, behind the entries of the audit log.
 

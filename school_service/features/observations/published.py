@@ -11,7 +11,7 @@ from school_service.core.errors import Locked
 from school_service.core.narrowing import judged_before
 from school_service.core.read_models import Query
 from school_service.core.records import once_locked
-from school_service.core.statements import execute
+from school_service.core.statements import fetch_one
 from school_service.features.results.models import PUBLISHED, Publication
 from school_service.features.school.cohorts.reads import CLASS, with_class
 from school_service.features.school.models import Batch, Cohort, Term
@@ -22,8 +22,8 @@ def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
 
     Raises Conflict while the batch's results of that term are published.
     """
-    row = execute(lock_cohort_in_term(cohort_id, term_id), is_open(batch_id, term_id))
-    refuse_published(row["published"] if row else None)
+    row = fetch_one(lock_cohort_in_term(cohort_id, term_id), is_open(batch_id, term_id))
+    refuse_published(row["published"])
 
 
 def refuse_published(name: str | None) -> None:

@@ -15,15 +15,14 @@ from sqlalchemy import (
     cast,
     column,
     delete,
-    func,
     select,
     values,
 )
 
 from school_service.core.errors import Invalid, names_in_words, refuse_named
 from school_service.core.narrowing import everybodys
-from school_service.core.read_models import BoundQuery, Query, array_of, read_model
-from school_service.core.statements import execute, in_one_round_trip, new_row, statement, table_lock
+from school_service.core.read_models import BoundQuery, Query, array_of, json_object, read_model
+from school_service.core.statements import fetch_one, in_one_round_trip, new_row, statement, table_lock
 from school_service.features.attendance.models import (
     ABSENT,
     DEFAULT_CODES,
@@ -33,6 +32,8 @@ from school_service.features.attendance.models import (
 from school_service.features.audit.service import Change, audit_changes
 
 ENTITY = "attendance-code"
+
+_MEMBERS = ("position", "code", "name", "kind")
 
 _lock = table_lock(AttendanceCode)
 
@@ -56,10 +57,7 @@ def attendance_codes() -> Query:
 @read_model
 def _stored() -> Query:
     """Select the codes set by a school, a JSON array in their order."""
-    code = func.json_build_object(
-        "id", AttendanceCode.id, "position", AttendanceCode.position, "code", AttendanceCode.code,
-        "name", AttendanceCode.name, "kind", AttendanceCode.kind,
-    )  # fmt: skip
+    code = json_object(**{name: getattr(AttendanceCode, name) for name in ("id", *_MEMBERS)})
     return select(cast(array_of(code, AttendanceCode.position), Text).label("codes"))
 
 
@@ -70,8 +68,7 @@ def set_codes(codes: Sequence[Mapping[str, Any]]) -> BoundQuery:
     digits, or given twice without regard to case, and if no code counts as present or none as absent.
     """
     _refuse(codes)
-    facts = execute(_lock(), _stored())
-    stored = orjson.loads(facts["codes"]) if facts else []
+    stored = orjson.loads(fetch_one(_lock(), _stored())["codes"])
     known = {row["code"].casefold(): row for row in stored}
     read = attendance_codes()
     rows = [
@@ -88,6 +85,7 @@ def set_codes(codes: Sequence[Mapping[str, Any]]) -> BoundQuery:
     ]
     if [_values(row) for row in rows] == as_they_are:
         return read
+    before = {row["id"]: _values(row) for row in stored}
     made = [
         new_row(AttendanceCode, **{name: value for name, value in row.items() if value is not None})
         for row in rows
@@ -98,9 +96,9 @@ def set_codes(codes: Sequence[Mapping[str, Any]]) -> BoundQuery:
         [
             *(Change(UUID(row["id"]), _values(row), None) for row in stored if row["id"] not in kept),
             *(
-                Change(code.id, before, _values(code.values))
+                Change(code.id, before.get(str(code.id)), _values(code.values))
                 for code in made
-                if (before := _before(stored, code.id)) != _values(code.values)
+                if before.get(str(code.id)) != _values(code.values)
             ),
         ],
     )
@@ -113,11 +111,7 @@ def _delete_all() -> Any:
 
 
 def _values(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in ("position", "code", "name", "kind")}
-
-
-def _before(stored: Sequence[Mapping[str, Any]], code_id: UUID) -> dict[str, Any] | None:
-    return next((_values(row) for row in stored if row["id"] == str(code_id)), None)
+    return {name: row[name] for name in _MEMBERS}
 
 
 def _refuse(codes: Sequence[Mapping[str, Any]]) -> None:

@@ -28,13 +28,12 @@ from sqlalchemy import (
     or_,
     select,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.errors import InUse, Invalid, names_in_words, refuse_named
 from school_service.core.narrowing import everybodys
-from school_service.core.read_models import BoundQuery, Query, json_object, read_model
+from school_service.core.read_models import BoundQuery, Query, array_of, json_object, read_model
 from school_service.core.records import lock_in_order, one_of, unnest_rows
-from school_service.core.statements import Executable, execute, in_one_round_trip, statement
+from school_service.core.statements import Executable, fetch_one, in_one_round_trip, statement
 from school_service.features.attendance import calendar
 from school_service.features.attendance.models import (
     DAY,
@@ -106,32 +105,30 @@ def _stored(days: list[date]) -> Query:
     """Select the settings of days, and the exceptions and the day registers of some days: JSON arrays."""
     settings = calendar.settings().subquery("settings")
     of_days = one_of(days, Date)
-    said = func.json_build_object(
-        "id", SchoolDay.id, "date", SchoolDay.date, "part", SchoolDay.part, "status", SchoolDay.status,
-        "name", SchoolDay.name,
-    )  # fmt: skip
+    said = json_object(
+        **{name: getattr(SchoolDay, name) for name in ("id", "date", "part", "status", "name")}
+    )
     class_name = Classroom.name.concat(" ").concat(Batch.name)
-    register = func.json_build_object(
-        "date", Register.date, "part", Register.part, "class_name", class_name,
-        "weekday", cast(func.date_part("isodow", Register.date), Integer),
-    )  # fmt: skip
+    register = json_object(
+        date=Register.date,
+        part=Register.part,
+        class_name=class_name,
+        weekday=cast(func.date_part("isodow", Register.date), Integer),
+    )
     registers = (
-        select(func.json_agg(aggregate_order_by(register, Register.date, class_name, Register.part)))
+        select(array_of(register, Register.date, class_name, Register.part))
         .join(Batch, Batch.id == Register.batch_id)
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(Register.date == of_days, IS_DAY)
     )
-    exceptions = select(func.json_agg(said)).where(SchoolDay.date == of_days)
+    exceptions = select(array_of(said)).where(SchoolDay.date == of_days)
     return select(
         settings.c.parts,
         settings.c.weekdays,
-        cast(func.coalesce(exceptions.scalar_subquery(), _NONE), Text).label("said"),
-        cast(func.coalesce(registers.scalar_subquery(), _NONE), Text).label("registers"),
+        cast(exceptions.scalar_subquery(), Text).label("said"),
+        cast(registers.scalar_subquery(), Text).label("registers"),
     )
-
-
-_NONE: Any = literal_column("'[]'::json")
 
 
 def set_school_days(*, days: Sequence[Mapping[str, Any]]) -> BoundQuery:
@@ -146,9 +143,7 @@ def set_school_days(*, days: Sequence[Mapping[str, Any]]) -> BoundQuery:
     twice = [_day_and_part(*key) for key, times in Counter(keys).items() if times > 1]
     refuse_named({"days": {"there more than once": twice}})
     dates = sorted({day for day, _ in keys})
-    facts = execute(lock_days(), _lock_registers(dates), _stored(dates))
-    if facts is None:
-        raise RuntimeError("The settings have a row, whether the school has any or not.")
+    facts = fetch_one(lock_days(), _lock_registers(dates), _stored(dates))
     if facts["parts"] != HALF_DAYS and any(part != DAY for _, part in keys):
         halves = {f"days.{number}.part": key for number, key in enumerate(keys) if key[1] != DAY}
         days_and_parts = names_in_words([_day_and_part(*key) for key in halves.values()])

@@ -9,7 +9,7 @@ from sqlalchemy import exists, select
 from school_service.core.database import request_context
 from school_service.core.errors import InUse, Invalid
 from school_service.core.read_models import BoundQuery, Query, read_model
-from school_service.core.statements import execute, in_one_round_trip, put_row, table_lock
+from school_service.core.statements import fetch_one, in_one_round_trip, put_row, table_lock
 from school_service.features.attendance import calendar
 from school_service.features.attendance.models import (
     IS_DAY,
@@ -57,9 +57,7 @@ def change_attendance_settings(**changes: Any) -> BoundQuery:
     and Conflict for a change of `parts` while the current term has a register of a day.
     """
     read = attendance_settings()
-    old = execute(lock_days(), lock_settings(), _stored())
-    if old is None:
-        raise RuntimeError("The settings have a row, whether the school has any or not.")
+    old = fetch_one(lock_days(), lock_settings(), _stored())
     mixed = old.pop("mixed")
     if "weekdays" in changes:
         if len(set(changes["weekdays"])) < len(changes["weekdays"]):

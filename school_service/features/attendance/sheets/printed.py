@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from school_service.core.database import current_school
-from school_service.core.read_models import fetch_row
+from school_service.core.statements import fetch_one
 from school_service.core.texts import full_name, term_title
 from school_service.features.attendance.models import DAY, DAY_PARTS
 from school_service.features.attendance.sheets import reads
@@ -35,9 +35,7 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     """
     arm = find_batch(batch, field="batch")
     of_term = find_term(term, arm)
-    stored = fetch_row(reads.term(arm.id, of_term.id))
-    if stored is None:
-        raise RuntimeError("The batch is there, and its register was not found.")
+    stored = fetch_one(reads.term(arm.id, of_term.id))
     students = [_student(student, arm.name_order) for student in orjson.loads(stored["students"])]
     taken = frozenset((date.fromisoformat(day), part) for day, part in orjson.loads(stored["taken"]))
     parts = _parts(stored["parts"], taken, students)

@@ -13,8 +13,7 @@ import orjson
 from school_service.auth.principal import Principal
 from school_service.core.database import current_school
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.read_models import fetch_row
-from school_service.core.statements import Executable, execute
+from school_service.core.statements import Executable, execute, fetch_one
 from school_service.features.attendance.models import AFTERNOON, MORNING
 from school_service.features.attendance.registers import marking
 from school_service.features.attendance.registers.marking import Person, StoredRegister
@@ -87,9 +86,7 @@ def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
     arm = find_batch(batch, field="batch")
     if week.weekday() != 0:
         raise Invalid.field("week", "is no Monday")
-    stored = fetch_row(reads.week(batch, _days_of(week)))
-    if stored is None:
-        raise RuntimeError("The batch is there, and its week was not found.")
+    stored = fetch_one(reads.week(batch, _days_of(week)))
     times = [(date.fromisoformat(time["date"]), time["part"]) for time in orjson.loads(stored["times"])]
     if not times:
         raise Conflict(f"School is open on no day of the week of {week}.")
@@ -166,9 +163,7 @@ class RegisterUpload(ClassSheetUpload[Pupil]):
             judge_batch(named, self.arm)
             self.download = read_download(named)
             days = _days_of(_named_week(named))
-        listed = fetch_row(reads.class_list(self.arm.id, days))
-        if listed is None:
-            raise RuntimeError("The batch is there, and its class was not found.")
+        listed = fetch_one(reads.class_list(self.arm.id, days))
         self.pupils = [Pupil(**pupil) for pupil in orjson.loads(listed["students"])]
         self.today = listed["today"]
         if days is None:

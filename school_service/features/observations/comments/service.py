@@ -25,9 +25,9 @@ from school_service.core.errors import (
     refuse_named,
 )
 from school_service.core.permissions import Permission
-from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.read_models import BoundQuery
 from school_service.core.records import unnest_rows
-from school_service.core.statements import execute, in_one_round_trip, statement
+from school_service.core.statements import fetch_one, in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes
 from school_service.features.observations.comments import reads
 from school_service.features.observations.published import refuse_published
@@ -139,18 +139,18 @@ def lock_class(place: Place) -> ClassList:
 
     Raises Conflict while the batch's results of the term are published.
     """
-    facts = execute(
+    facts = fetch_one(
         reads.sharing(place.cohort_id, place.term_id),
         reads.locking(place.batch_id),
         reads.class_list(place.batch_id, place.term_id),
     )
-    refuse_published(facts["published"] if facts else None)
+    refuse_published(facts["published"])
     return _class_list(facts)
 
 
 def list_class(place: Place) -> ClassList:
     """List the class of a batch, with the comments on the term."""
-    return _class_list(fetch_row(reads.class_list(place.batch_id, place.term_id)))
+    return _class_list(fetch_one(reads.class_list(place.batch_id, place.term_id)))
 
 
 def require_for(
@@ -229,9 +229,7 @@ def _values(place: Place, times_present: int | None) -> Values:
     return {"term": place.term_id, TIMES_PRESENT: times_present}
 
 
-def _class_list(facts: dict[str, Any] | None) -> ClassList:
-    if facts is None:
-        raise RuntimeError("A class list has a row, whether anybody is in the class or not.")
+def _class_list(facts: Mapping[str, Any]) -> ClassList:
     by_registers = facts["by_registers"]
     return ClassList(
         [Commented(**row) for row in orjson.loads(facts["rows"])],

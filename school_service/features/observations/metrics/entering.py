@@ -12,7 +12,7 @@ import orjson
 from school_service.auth.principal import Principal
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
-from school_service.core.statements import execute, in_one_round_trip
+from school_service.core.statements import fetch_one, in_one_round_trip
 from school_service.features.observations.metrics import reads
 from school_service.features.observations.metrics.service import (
     TRAIL,
@@ -117,12 +117,10 @@ def _lock_class(place: Place) -> _Class:
 
     Raises Conflict while the batch's results of the term are published.
     """
-    row = execute(
+    row = fetch_one(
         lock_cohort_in_term(place.cohort_id, place.term_id),
         reads.students_with_records(place.batch_id, place.term_id),
     )
-    if row is None:
-        raise RuntimeError("A class list has a row, whether anybody is in the class or not.")
     refuse_published(row["published"])
     return _Class(orjson.loads(row["traits"]), {kind: _students(row[kind]) for kind in METRIC_TYPES})
 

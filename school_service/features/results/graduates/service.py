@@ -28,7 +28,7 @@ from school_service.core.counters import GRADUATES, Counter, number_taken, numbe
 from school_service.core.errors import Duplicate, Invalid
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import one_of, unknown_reference, unnest_rows
-from school_service.core.statements import Executable, execute, statement
+from school_service.core.statements import Executable, execute, fetch_one, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.classes.enrollments.reads import lock_cohorts_of, lock_students
 from school_service.features.classes.enrollments.service import end_enrollments
@@ -61,17 +61,15 @@ def create_graduate(*, student: UUID, left_on: date | None = None, leaving_reaso
         leaving.refuse_last_day(enrollments[student], left_on)
     graduate_id, last_class = uuid4(), row["last_class"]
     # The number comes last: it locks the counter, and who has that lock waits for no other, so none deadlock.
-    made = execute(
+    made = fetch_one(
         *_note_left_on({student: left_on} if left_on else {}, enrollments),
         *end_enrollments(enrollments=enrollments),
         _end_status([student]),
         *([_note_reason(student, leaving_reason)] if leaving_reason else ()),
         _insert(graduate_id, student, last_class, now()),
     )
-    number = made["number"] if made else None
-    audit_change(
-        ENTITY, graduate_id, new={"number": number, "student": student, "graduation_class": last_class}
-    )
+    new = {"number": made["number"], "student": student, "graduation_class": last_class}
+    audit_change(ENTITY, graduate_id, new=new)
     return graduate_id
 
 
@@ -86,7 +84,7 @@ def graduate_all(
     known dates of leaving, judged by the caller. Takes one round trip; the statements `ahead` run first.
     """
     students = list(enrollments)
-    made = execute(
+    made = fetch_one(
         *ahead,
         *_note_left_on(left_on, enrollments),
         *end_enrollments(enrollments=enrollments),
@@ -94,7 +92,7 @@ def graduate_all(
         numbers_taken(GRADUATES, len(students)),
         _insert_all([uuid4() for _ in students], students, len(students), now()),
     )
-    graduates = orjson.loads(made["graduates"]) if made else []
+    graduates = orjson.loads(made["graduates"])
     audit_changes(ENTITY, [Change(UUID(graduate["id"]), None, _audited(graduate)) for graduate in graduates])
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.database import db
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, array_of, read_model
 from school_service.core.records import lock_in_order, one_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.reach import scopes
@@ -106,10 +106,8 @@ def all_taught(cohort_subject_ids: list[UUID], term: str, reach: Reach | None = 
     """
     is_one = CohortSubject.id == one_of(cohort_subject_ids)
     taught = _taught(is_one, term, reach).subquery("found")
-    rows = func.json_agg(func.row_to_json(taught.table_valued()))
-    return select(cast(func.coalesce(rows, literal_column("'[]'")), Text).label("subjects")).select_from(
-        taught
-    )
+    rows = array_of(func.row_to_json(taught.table_valued()))
+    return select(cast(rows, Text).label("subjects")).select_from(taught)
 
 
 def _taught(is_one: Any, term: Any, reach: Reach | None) -> Query:

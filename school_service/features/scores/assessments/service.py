@@ -28,6 +28,7 @@ from school_service.core.statements import (
     NewRow,
     execute,
     execute_with_commit,
+    fetch_one,
     in_one_round_trip,
     new_row,
     statement,
@@ -71,8 +72,8 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
     subjects unknown or named twice, and for subjects of several cohorts.
     """
     ids = list(subjects)
-    row = execute(reads.lock_term(ids, term), reads.lock_subjects(ids), reads.all_taught(ids, term))
-    taught = {UUID(subject["id"]): subject for subject in orjson.loads(row["subjects"])} if row else {}
+    row = fetch_one(reads.lock_term(ids, term), reads.lock_subjects(ids), reads.all_taught(ids, term))
+    taught = {UUID(subject["id"]): subject for subject in orjson.loads(row["subjects"])}
     wrong = {
         str(place): ["named more than once" if subject in ids[:place] else Unknown("no such cohort subject")]
         for place, subject in enumerate(ids)
@@ -134,9 +135,7 @@ def change_assessment(*, assessment_id: UUID, **changes: Any) -> UUID:
     assessment = lock_open_assessment(assessment_id)
     if "term" in changes:
         subject_id = assessment.cohort_subject_id
-        row = fetch_row(reads.taught(subject_id, changes.pop("term")))
-        if row is None:
-            raise RuntimeError(f"The assessment {assessment_id} is of no cohort subject.")
+        row = fetch_one(reads.taught(subject_id, changes.pop("term")))
         changes["term_id"] = _open_term(row, subject_id)
     if changes.get("total_points", assessment.total_points) < assessment.total_points:
         _refuse_below_a_score(assessment_id, changes["total_points"])
@@ -162,8 +161,7 @@ def _open_term(row: Mapping[str, Any], subject_id: UUID) -> UUID:
 
 def _refuse_below_a_score(assessment_id: UUID, total_points: Decimal) -> None:
     """Refuse total points below an existing score, of a locked assessment; raises Conflict."""
-    row = fetch_row(reads.highest_score(assessment_id))
-    highest = row["score"] if row else None
+    highest = fetch_one(reads.highest_score(assessment_id))["score"]
     if highest is not None and highest > total_points:
         reason = f"there is a score of {highest.normalize():f}"
         raise InUse(
@@ -264,8 +262,8 @@ def refuse_held(
     Finding the arm of the submission costs a statement, made only if an arm is submitted.
     """
     if submitted_batches:
-        held = fetch_row(reads.holding(assessment_id, student_id))
-        refuse_submitted(held["submitted"] if held else submitted_batches, cohort_subject_id, term_id)
+        held = fetch_one(reads.holding(assessment_id, student_id))
+        refuse_submitted(held["submitted"], cohort_subject_id, term_id)
 
 
 def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_id: UUID) -> None:
@@ -276,9 +274,7 @@ def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_i
     """
     if not batch_ids:
         return
-    row = fetch_row(reads.names_of_submissions(cohort_subject_id, term_id, sorted(map(str, batch_ids))))
-    if row is None:
-        raise RuntimeError(f"There is no cohort subject {cohort_subject_id} with the term {term_id}.")
+    row = fetch_one(reads.names_of_submissions(cohort_subject_id, term_id, sorted(map(str, batch_ids))))
     of_some = f" for {row['arms']}" if row["arms"] else ""
     raise Locked(
         f"The results of {row['subject']}, {row['term']}, are submitted{of_some}: reopen them first."

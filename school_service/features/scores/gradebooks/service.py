@@ -46,7 +46,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import execute_with_commit, new_row, statement
+from school_service.core.statements import execute_with_commit, fetch_one, new_row, statement
 from school_service.features.audit.models import CREATE, DELETE, UPDATE
 from school_service.features.audit.service import (
     Change,
@@ -144,9 +144,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
 
 def _refuse_hindered(assessment: UUID, student: UUID, batch: UUID) -> None:
     """Raise the hindrance to a score; nothing if it has ended meanwhile."""
-    row = fetch_row(reads.hindrances(assessment, student, batch))
-    if row is None:
-        raise RuntimeError(f"The assessment {assessment}, which is locked, is not there.")
+    row = fetch_one(reads.hindrances(assessment, student, batch))
     if row["of_cohort"] is None:
         raise unknown_reference(Batch, "batch")
     if not row["of_cohort"]:

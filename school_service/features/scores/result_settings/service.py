@@ -12,7 +12,7 @@ from sqlalchemy import exists, select
 from school_service.core.database import db, request_context
 from school_service.core.errors import Invalid, Unknown
 from school_service.core.read_models import BoundQuery
-from school_service.core.statements import execute, in_one_round_trip, put_row
+from school_service.core.statements import fetch_one, in_one_round_trip, put_row
 from school_service.features.audit.service import audit_change, audit_member_changes
 from school_service.features.school.models import TERMS, Classroom
 from school_service.features.school.settings.service import lock_settings
@@ -48,8 +48,8 @@ def change_level_settings(*, level: str, **changes: Any) -> BoundQuery:
     others = [name for name in changes if name not in OF_LEVEL]
     if others:
         raise Invalid.fields(dict.fromkeys(others, "is of the whole school"))
-    row = execute(lock_settings(), reads.stored_of_level(level))
-    if row is None or not row["known"]:
+    row = fetch_one(lock_settings(), reads.stored_of_level(level))
+    if not row["known"]:
         raise _unknown_level(level)
     old = {name: row[name] for name in OF_LEVEL}
     new, read = {**old, **changes}, reads.level_settings(level)
@@ -77,9 +77,7 @@ def change_result_settings(**changes: Any) -> BoundQuery:
     if "marks" in changes:
         raise Invalid.field("marks", "is of a level alone")
     read = reads.result_settings()
-    old = execute(lock_settings(), reads.stored_settings())
-    if old is None:
-        raise RuntimeError("The settings have a row, whether the school has any or not.")
+    old = fetch_one(lock_settings(), reads.stored_settings())
     if "weights" in changes:
         changes["weights"] = _checked_weights(changes["weights"])
     if "principal_comments" in changes:
