@@ -155,7 +155,7 @@ class TokenSchema(RecordSchema):
     token_type = text_of(TOKEN_TYPES)
     expires_in = described(fields.Integer, "Seconds.")
     refresh_token = described(fields.String, "Of people: what the next token is asked for with.")
-    scope = _parameter("Of people, and of clients that ask for a scope: what was granted.")
+    scope = described(fields.String, "Of people, and of clients that ask for a scope: what was granted.")
     school_id = described(fields.UUID, "Of people: the school, for X-SCHOOL-ID.")
     id_token = described(fields.String, "Of people with the scope `openid`: who they are.")
 
