@@ -121,7 +121,7 @@ class Publication(Record):
 IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)
 """Tells whether a publication is the valid one: PUBLISHED, or REOPENED and not published again yet."""
 
-# Whoever publishes what is published already has not seen it: one version of a batch's term is the one in force.
+# One version of a batch's term is in force: of two publications at the same time the second is refused.
 Index(
     "uq_publications_batch_id_term_id",
     Publication.batch_id,
@@ -154,7 +154,7 @@ class ReportCard(Record):
         stored(
             "students",
             "published report cards, each version as it was released, with the photo where cards show it",
-            "to confirm what was released",
+            "to confirm released cards",
             "read:results",
             STAYS,
             "TFSG",
@@ -220,7 +220,7 @@ class IssuedTranscript(Record):
         stored(
             "students",
             "transcripts, each as it was issued",
-            "to confirm what was issued",
+            "to confirm issued papers",
             "read:results",
             STAYS,
             "",
@@ -385,7 +385,7 @@ class RequiredSubject(db.Model):
 class Promotion(Record):
     """The move of students of batches of a session, all at once; the next session is null if none was enrolled.
 
-    It is live until it is undone. `fingerprint` is that of the dry run seen before the commit. `committed_by` and
+    It is live until it is undone. `fingerprint` is the dry run's, seen before the commit. `committed_by` and
     `undone_by` are actors as in the audit log.
     """
 
@@ -472,7 +472,7 @@ class PromotionDecision(db.Model):
         Index(None, "promotion_id", "from_batch_id"),
         stored(
             "students",
-            "what became of them at the end of a session, and why",
+            "the decision on them at the end of a session, and why",
             "to place them in the next session",
             "read:results",
             STAYS,
@@ -515,7 +515,7 @@ class PromotionAmendment(Record):
         Index(None, "promotion_id", "student_id"),
         stored(
             "students",
-            "what was decided of them later, and why",
+            "later decisions on them, and why",
             "to place them in the next session",
             "read:results",
             STAYS,

@@ -171,7 +171,7 @@ def card(
 
 
 def comments_of(record: Record, computed: Computed, person: Person) -> dict[str, str | None]:
-    """The comments on a student: without one of the principal's, that of the settings for the average."""
+    """The comments on a student; without a principal's, the settings' comment for the average."""
     form_teacher, principal, _ = record.comments.get(person.id, (None, None, None))
     if principal is None:
         chosen = record.loaded.settings["principal_comments"]

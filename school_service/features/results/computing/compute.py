@@ -250,8 +250,8 @@ def _subject_result(figures: Callable[..., Result], papers: _Papers, student: st
 def _figures(rules: Rules, is_blank: bool, *sums: tuple[str, int, int]) -> Result:
     """Give the figures of sums, each a category, score and points in hundredths.
 
-    Each category has a paper that is not excused. There is no percent while a mark is blank. What weighed categories
-    come to is null if points count as they are.
+    Each category has a paper that is not excused. There is no percent while a mark is blank. The marks of weighed
+    categories are null if points count as they are.
     """
     score, points = sum(part[1] for part in sums), sum(part[2] for part in sums)
     marks = None if rules.weights is None else [_mark(rules.weights, rules.places, *part) for part in sums]
@@ -473,7 +473,7 @@ def _places(
 
 _UNITS = tuple(Decimal(1).scaleb(-places) for places in range(AVERAGE_PLACES + 1))
 
-# More digits than a quotient of points and scores needs to tell a half from what is next to it.
+# More digits than a quotient of scores and points needs, to tell a half from its neighbours.
 _EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 

@@ -112,7 +112,7 @@ def broadsheet(
 ) -> Made:
     """Answer BroadsheetSchema, of a batch in the given term or session; `printed`: the members of its workbook, too.
 
-    `order` is that of the students: by POSITION, then by name; or by NAME. A term's as it was published last, else
+    `order` sorts the students: by POSITION, then by name; or by NAME. A term's sheet is as it was published last, else
     live; a session's until its latest published term.
     """
     if session is not None:

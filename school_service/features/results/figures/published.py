@@ -59,7 +59,7 @@ def latest_of_session(batch_id: Any, session: Any) -> CTE:
             Publication.session_id == session_by_id_or_name(session).scalar_subquery(),
             IN_FORCE,
         )
-        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+        # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
         .order_by(Term.term.desc())
         .limit(1)
         .cte("publication")

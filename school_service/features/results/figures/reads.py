@@ -41,9 +41,9 @@ def student_in_term(
 ) -> Query:
     """Select the contents of a student's term result: a `card` with its `state`, or the entries, `entered`.
 
-    `term` is the id of a term or its name in a session (`frozen.term_asked`). With a `version` it is that of their
-    batch's results. `user_id` is the owner of the token: if it is the student's `own`, or a guardian's, the card is the
-    one in force, and there are neither live figures nor versions.
+    `term` is the id of a term or its name in a session (`frozen.term_asked`). With a `version` it is as in that version
+    of the batch's results. `user_id` is the owner of the token: if it is the student's `own`, or a guardian's, the card
+    is the one in force, and there are neither live figures nor versions.
     """
     is_own, term_id = frozen.term_asked(student_id, term, session, user_id, reach)
     of = class_term(scope_of_student(student_id, term_id), reach=reach, in_reach=frozen.is_result_in_reach)

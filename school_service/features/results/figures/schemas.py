@@ -77,7 +77,7 @@ class ClassFiguresSchema(RecordSchema):
     """A position, and how the class did."""
 
     position = _position(
-        "From 1; who share a place have the same, and the next is behind them all. Null without a result to rank."
+        "From 1; equal results share a position, and the next is behind them all. Null without a result to rank."
     )
     tied = described(fields.Boolean, "Whether another has the same position.")
     of = _position("How many are ranked; null without a position.")
@@ -118,11 +118,11 @@ class ResultSubjectSchema(RecordSchema):
 
 
 class CategoryMarkSchema(RecordSchema):
-    """What the papers of a category come to by its weight, as it is printed."""
+    """The mark of a category, as printed: its scores as a part of its weight."""
 
     category = text_of(COUNTING)
     score = described(fields.Decimal, "The sum of the scores.")
-    points = described(fields.Decimal, "What they are of.")
+    points = described(fields.Decimal, "The points obtainable.")
     mark = described(
         fields.Decimal, "Their part of the weight, rounded half up to the places of the result settings."
     )
@@ -136,10 +136,10 @@ class SubjectResultSchema(RecordSchema):
     scores = list_of(ResultScoreSchema, "By category, then by due date.")
     status = text_of(SUBJECT_STATUSES, "INCOMPLETE: something is not marked yet, and there is no percent.")
     score = figure("The sum of the scores; null where there is none.")
-    points = figure("What they are of: the points of what is not excused and not blank.")
+    points = figure("The points obtainable, without excused and blank papers.")
     marks = list_of(
         CategoryMarkSchema,
-        "The marks of the categories in which something is not excused and not blank; null where points count as "
+        "The marks of the categories with a paper that is neither excused nor blank; null where points count as "
         "they are, and in publications from before. Students and guardians see those of categories whose assessments "
         "are all published singly.",
         allow_none=True,
@@ -225,7 +225,7 @@ class TermResultSchema(_ClassTermSchema):
     status = text_of(
         TERM_STATUSES,
         "INCOMPLETE: a subject is. TOO_FEW: fewer graded subjects than the result settings ask for. "
-        "NONE: no graded subject. Who is COMPLETE is ranked.",
+        "NONE: no graded subject. Students with COMPLETE are ranked.",
     )
     total = described(fields.Decimal, "The sum of the percents of the graded subjects.")
     obtainable = described(fields.Integer, "100 for each of them.")
@@ -360,7 +360,7 @@ class BroadsheetFilterSchema(_LiveSchema):
 
     @ma.validates_schema(skip_on_field_errors=False, pass_original=True)
     def _one_of_both(self, filters: dict[str, Any], sent: Mapping[str, Any], **_options: Any) -> None:
-        # What was sent: one that is not valid was given, too.
+        # As sent: an invalid one was given, too.
         if ("term" in sent) == ("session" in sent):
             raise ma.ValidationError("Give a term or a session.", "term")
         if filters.get("live") and "session" in filters:

@@ -101,7 +101,7 @@ def _titled(sheet: Mapping[str, Any], between: str = ", ") -> str:
 
 
 def _key(sheet: Mapping[str, Any]) -> list[str]:
-    """Say what the codes of the subjects and the signs in the cells mean."""
+    """Explain the codes of the subjects and the signs in the cells."""
     codes = (
         f"{subject['code']} = {subject['name']}"
         for subject in sheet["subjects"]

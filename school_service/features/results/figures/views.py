@@ -24,7 +24,7 @@ from school_service.web.blueprint import Blueprint
 from school_service.web.operations import Run
 
 blp = Blueprint(
-    "results", __name__, description="What students have in subjects, terms and sessions, and broadsheets."
+    "results", __name__, description="Results of students in subjects, terms and sessions, and broadsheets."
 )
 
 
@@ -53,7 +53,7 @@ class StudentResults(MethodView):
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
         """Show the results of a student in a term, and in the session until it: as published, else live.
 
-        With `version` as it was in that version. Students need no permission for their own: they see what is published,
+        With `version`: as in that version. Students need no permission for their own: they see published results alone,
         with positions as the school shows them.
         """
         return answers.of_student(id, user_id=current_user_id(), **filters)

@@ -62,9 +62,9 @@ def amend(
 ) -> BoundQuery | Made:
     """Replace the decision on a student of a promotion: they move, graduate, or leave the next session.
 
-    Returns the read model of the decision. What is so already changes nothing. Raises NotFound, Forbidden to or from
-    GRADUATED without the right to write graduates, Invalid for a batch that is not of the next session and a student
-    who is not ACTIVE, and Conflict if the promotion is undone, or something rests on the decision.
+    Returns the read model of the decision. The same decision again changes nothing. Raises NotFound, Forbidden to or
+    from GRADUATED without the right to write graduates, Invalid for a batch that is not of the next session and a
+    student who is not ACTIVE, and Conflict if the promotion is undone, or something rests on the decision.
     """
     locks = (
         reads.lock_cohorts_of_student(student_id, batch),
@@ -190,7 +190,7 @@ def _moved(
 ) -> tuple[Sequence[Executable], str | None]:
     """Move a student from their place in the next session to a batch; also tells the enrollment of the promotion.
 
-    Without a batch the place is ended that the promotion made, and none is left. Who graduates leaves every place.
+    Without a batch the promotion's enrollment ends, and no new one begins. For a graduate all enrollments end.
     """
     if batch is None:
         ending = there is not None and made and not graduates

@@ -289,7 +289,7 @@ def _unpublished(classes: Any, from_ids: Any, session_id: Any) -> Any:
     another class under review, it is not published of that class, too.
     """
     counted = counted_by(classes)
-    # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+    # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
     latest = (
         select(Term.id, Term.display_name)
         .join(Assessment, Assessment.term_id == Term.id)
@@ -428,7 +428,7 @@ def undoing(promotion_id: UUID) -> Query:
 
 @read_model
 def lock_cohorts_of_student(student_id: UUID, batch_id: UUID | None = None) -> Query:
-    """Lock the cohorts in which a student is or was, and that of a batch, FOR SHARE, in order of id."""
+    """Lock the cohorts in which a student is or was, and a batch's cohort, FOR SHARE, in order of id."""
     theirs = select(Enrollment.cohort_id).where(Enrollment.student_id == student_id)
     if batch_id is None:
         return lock_in_order(Cohort, Cohort.id.in_(theirs), shared=True)

@@ -41,11 +41,11 @@ MAX_RULES = 100
 MAX_MOVES = 100
 
 _WORDS = {
-    "level": "That of classrooms; null for all that have no rule of their own.",
-    "minimum_average": "In percent, of the session: who has less is not promoted.",
-    "trial_average": "In percent: who is not promoted and has as much is promoted on trial; null: nobody is.",
-    "required_subjects": "Subjects of the school: who has not taken one is not promoted.",
-    "required_percent": "In percent, of the session: what each of the required subjects needs.",
+    "level": "The level of classrooms; null for all levels without a rule of their own.",
+    "minimum_average": "In percent, of the session: students below are not promoted.",
+    "trial_average": "In percent: students not promoted, with this or more, are promoted on trial; null: nobody is.",
+    "required_subjects": "Subjects of the school: a student who has not taken each is not promoted.",
+    "required_percent": "In percent, of the session: the least in each of the required subjects.",
     "maximum_failed": "How many subjects may be below the pass mark; null: any number.",
     "minimum_terms": "How many terms of the session need a result.",
 }
@@ -104,7 +104,7 @@ class PromotionSummarySchema(RecordSchema):
     session = fields.Nested(ResultSessionSchema)
     next_session = record_of(ResultSessionSchema, "Null where no batch is named to go to.", allow_none=True)
     fingerprint = described(
-        fields.String, "Of all that decides: a commit brings that of the dry run that was seen."
+        fields.String, "Of all facts behind the decisions: a commit brings the fingerprint of its dry run."
     )
     committed_at = described(fields.AwareDateTime, "Null in a dry run.", allow_none=True)
     committed_by_name = fields.String(allow_none=True)
@@ -127,10 +127,10 @@ class PromotionReasonSchema(RecordSchema):
 class PromotionAmendmentSchema(RecordSchema):
     """A later decision on a student, and the reason."""
 
-    outcome = text_of(OUTCOMES, "What becomes of the student from then on.")
-    to_batch = described(fields.UUID, "Null for who graduates or is left out.", allow_none=True)
+    outcome = text_of(OUTCOMES, "The student's outcome from then on.")
+    to_batch = described(fields.UUID, "Null for GRADUATED and LEFT_OUT.", allow_none=True)
     reason = words("Null once the student was erased.")
-    by_name = described(fields.String, "Who decided so.")
+    by_name = described(fields.String, "The name of the decider.")
     at = described(fields.AwareDateTime, "When.")
 
 
@@ -146,13 +146,11 @@ class PromotionDecisionSchema(RecordSchema):
         [*OUTCOMES, None], "Null in a dry run, where somebody has to decide first.", allow_none=True
     )
     reasons = list_of(PromotionReasonSchema, "Why the rule does not promote.")
-    reason = words("Of whoever decided otherwise, or why they are left out.")
+    reason = words("The reason for deciding otherwise, or for leaving the student out.")
     to_batch = described(
-        fields.UUID, "Null for who graduates, is left out, or has nowhere to go yet.", allow_none=True
+        fields.UUID, "Null for GRADUATED and LEFT_OUT, and while there is no class to go to.", allow_none=True
     )
-    amended = list_of(
-        PromotionAmendmentSchema, "What was decided later, the oldest first: the last one holds."
-    )
+    amended = list_of(PromotionAmendmentSchema, "Later decisions, the oldest first: the last one holds.")
 
 
 class PromotionSchema(PromotionSummarySchema):
@@ -198,10 +196,8 @@ class OverrideSchema(Schema):
 class PromotionDecisionChangesSchema(Schema):
     """The decision on a student in place of the one before."""
 
-    outcome = described(Choice, "What is to become of the student.", OUTCOMES)
-    batch = described(
-        Id, "A batch of the next session; not for who graduates or is left out.", required=False
-    )
+    outcome = described(Choice, "The student's outcome.", OUTCOMES)
+    batch = described(Id, "A batch of the next session; not with GRADUATED or LEFT_OUT.", required=False)
     reason = described(free_text, "Stays with the decision, and in the audit log.")
 
     @ma.validates_schema
@@ -220,7 +216,7 @@ class NewPromotionSchema(Schema):
     moves = ListOf(Nested(MoveSchema), least=1, most=MAX_MOVES)
     overrides = ListOf(Nested(OverrideSchema), most=MAX_IDS, load_default=list)
     fingerprint = described(
-        sought_text, "That of the dry run; without one nothing is committed.", required=False
+        sought_text, "The fingerprint of the dry run; without one nothing is committed.", required=False
     )
 
 
@@ -229,6 +225,6 @@ class PromotionOptionsSchema(Schema):
 
     dry_run = described(
         QueryBoolean,
-        "Answer what would become of each student, or why not, and store nothing.",
+        "Answer the outcome of each student, or the obstacles, and store nothing.",
         load_default=False,
     )

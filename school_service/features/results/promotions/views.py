@@ -66,13 +66,13 @@ class Promotions(MethodView):
     @blp.arguments(PromotionOptionsSchema, location="query")
     @blp.returns(PromotionSchema)
     def post(self, body: dict[str, Any], options: dict[str, Any]) -> Any:
-        """Promote the students of batches by the rules and by what is decided otherwise, all or none.
+        """Promote the students of batches by the rules and by the overrides, all or none.
 
-        See it first: a dry run answers what would become of each student, and a fingerprint, which the commit has to
-        bring; 409 where anything has changed since. Who goes on is enrolled in the next session, and stays on the
-        rolls of this one; who graduates does so as with `POST /graduates`, which needs `write:graduates`. The same
-        commit again answers the promotion that is there. Averages, and the figures in reasons, are shown with
-        `read:results` alone.
+        See it first: a dry run answers each student's outcome, and a fingerprint for the commit to bring; 409 where
+        anything has changed since. Promoted and repeating students are enrolled in the next session, and stay on the
+        rolls of this one; others graduate as with `POST /graduates`, which needs `write:graduates`. The same commit
+        again answers the promotion that is there. Averages, and the figures in reasons, are shown with `read:results`
+        alone.
         """
         fingerprint = body.pop("fingerprint", None)
         plan, principal = Plan(**body), current_principal()
@@ -88,14 +88,14 @@ class OnePromotion(MethodView):
     @blp.requires(Permission.RESULTS_READ)
     @blp.returns(PromotionSchema)
     def get(self, id: UUID) -> Any:
-        """Show a promotion, and what became of each student."""
+        """Show a promotion, and the outcome of each student."""
         return reads.promotion(id)
 
     @blp.requires(Permission.COHORTS_DELETE)
     @blp.returns_deleted()
     @blp.if_match(reads.promotion, reads.lock_cohorts_of)
     def delete(self, id: UUID) -> Any:
-        """Undo a promotion, as long as nothing rests on it: 409 names what does.
+        """Undo a promotion, as long as nothing rests on it; 409 names the obstacles.
 
         The enrollments that it made are taken away. Its graduates are students again, in their cohorts and subjects;
         they have to be the last graduates of the school, and it needs `write:graduates`, too. The promotion stays, as
@@ -114,9 +114,9 @@ class DecisionOfPromotion(MethodView):
     def patch(self, body: dict[str, Any], id: UUID, student: UUID) -> Any:
         """Amend the decision on one student, as long as they have no report card of the next session.
 
-        The student moves to that batch, and scores stay theirs; who graduates or is left out leaves the batch that the
-        promotion put them in. To or from GRADUATED it needs `write:graduates`, too; from it the graduate has to be the
-        last one of the school. The promotion answers as amended from then on, and undoing it takes this back, too.
-        What is so already changes nothing.
+        The student moves to that batch, and scores stay theirs; with GRADUATED or LEFT_OUT they leave the promotion's
+        batch. To or from GRADUATED it needs `write:graduates`, too; from it the graduate has to be the last one of the
+        school. The promotion answers as amended from then on, and undoing it takes this back, too. The same decision
+        again changes nothing.
         """
         return amending.amend(promotion_id=id, student_id=student, principal=current_principal(), **body)

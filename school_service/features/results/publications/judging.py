@@ -72,7 +72,7 @@ def judge(
     """
     whole = Loaded.of(row)
     if whole is None:
-        raise RuntimeError("What is published was not loaded.")
+        raise RuntimeError("A publication has loaded no class.")
     loaded = whole.shown_to(None)
     _refuse_batches(batches, row["batches"], loaded.scope["cohort_id"])
     leaving, coming = dict(row["leaving"] or ()), dict(row["coming"] or ())

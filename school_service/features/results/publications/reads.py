@@ -367,7 +367,7 @@ def _earlier(scope: CTE, people: CTE, batch_ids: Any) -> Any:
         .join(Batch, Batch.id == Enrollment.batch_id)
         .where(
             Term.session_id == value_of(scope, "session_id"),
-            # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+            # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
             Term.term < value_of(scope, "term"),
             has_counting.correlate(Term).exists(),
             people.c.batch_id == one_of(batch_ids),
@@ -471,7 +471,7 @@ def _photo_of(given: CTE) -> Any:
 
 @read_model
 def comparing(cards: list[str]) -> Query:
-    """Select the students whose card to be differs from that of the version before, with the `old` card."""
+    """Select the students whose card to be differs from their `old` one, of the version before."""
     return _differing(_cards_to_be(cards))
 
 
@@ -624,7 +624,7 @@ def _chained(publication_id: UUID, *, of_every_arm: bool) -> CTE:
         .where(
             or_(before.state == PUBLISHED, before.id == publication_id),
             is_one_of(later.state, (PUBLISHED, REOPENED)),
-            # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+            # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
             later_term.term > before_term.term,
             or_(later.batch_id == before.batch_id, _share_students(before, later)),
         )
@@ -796,7 +796,7 @@ def latest_card(student_id: Any, session_id: Any) -> Any:
         .join(Publication, Publication.id == ReportCard.publication_id)
         .join(Term, Term.id == ReportCard.term_id)
         .where(ReportCard.student_id == student_id, Term.session_id == session_id, ReportCard.in_force)
-        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+        # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
         .order_by(Term.term.desc())
         .limit(1)
         .correlate_except(ReportCard, Publication, Term)

@@ -130,7 +130,7 @@ class NewVersionSchema(PublicationSchema):
 class ActSchema(RecordSchema):
     """An act of a chain."""
 
-    act = text_of(ACTS, "What is to be done.")
+    act = text_of(ACTS, "The kind of act.")
     publication = described(fields.UUID, "The one to be reopened; null in other acts.", allow_none=True)
     batch = fields.UUID()
     term = described(fields.UUID, "The id of the term.")
@@ -146,7 +146,7 @@ class ReopenedPublicationSchema(PublicationSchema):
 
     chain = list_of(
         ActSchema,
-        "Of a dry run: what is to be done, in the order in which all succeeds. Scores are changed "
+        "Of a dry run: the acts, in the order in which each succeeds. Scores are changed "
         "between the last act that reopens and the first that submits.",
     )
 
@@ -176,7 +176,7 @@ class ChangedCardSchema(RecordSchema):
     )
     after = fields.Nested(AverageAndPositionSchema)
     differs = list_of(
-        DifferenceSchema, "What of the student's own differs; empty where there was no card before."
+        DifferenceSchema, "The student's own figures that differ; empty where there was no card before."
     )
 
 
@@ -236,7 +236,7 @@ class DryRunSchema(Schema):
     """Whether to do it."""
 
     dry_run = described(
-        QueryBoolean, "Answer what would be published, or why not, and store nothing.", load_default=False
+        QueryBoolean, "Answer the versions to come, or the obstacles, and store nothing.", load_default=False
     )
 
 

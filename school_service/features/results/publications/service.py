@@ -153,7 +153,7 @@ def rehearse(
 ) -> list[dict[str, Any]]:
     """Answer as `publish` would, and store nothing; raises the same errors, but for subjects without assessments.
 
-    The answer names these, and what the cards lack.
+    The answer names these subjects, and the gaps in the cards.
     """
     judged = _judge(batches, term, leave_out, take_in, without_subjects, rehearsed=True)
     changed: list[UUID] = []
@@ -213,7 +213,7 @@ def _judge(
 ) -> Judged:
     """Lock all rows of a publication, load them, and check that it may be made."""
     ids, leaving = list(dict.fromkeys(batches)), [entry["student"] for entry in leave_out]
-    # None for an empty list: what nobody asks for is not planned.
+    # None for an empty list: PostgreSQL plans no part of the statement for it.
     read = reads.publishing(ids[0], ids, term, leaving or None, list(take_in) or None, rehearsed or None)
     locks = (
         reads.lock_cohorts(ids, term),
@@ -224,7 +224,7 @@ def _judge(
     row = fetch_document(in_one_round_trip(*locks, read=read))
     if row is None:
         _refuse_unknown(ids[0], term)
-        raise RuntimeError("The batch and the term are there, and what decides was not found.")
+        raise RuntimeError("The batch and the term are there, and their facts were not found.")
     return judge(row, ids, leaving, take_in, without_subjects, names=names_of, rehearsed=rehearsed)
 
 
@@ -404,9 +404,9 @@ def rehearse_reopening(
 ) -> RenderedRow:
     """Answer a publication with the `chain` of acts by which it is reopened, corrected and published again.
 
-    `subjects` are the cohort subjects to be changed. Nothing is stored: the reason is that of the act. Raises NotFound,
-    Invalid for subjects of another cohort and for a withdrawal, which nothing follows, and Conflict if the publication
-    is not in force, or if a promotion rests on one to be reopened.
+    `subjects` are the cohort subjects to be changed. Nothing is stored, the reason neither. Raises NotFound, Invalid
+    for subjects of another cohort and for a withdrawal, which nothing follows, and Conflict if the publication is not
+    in force, or if a promotion rests on one to be reopened.
     """
     del reason
     if withdraw:

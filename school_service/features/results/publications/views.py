@@ -54,10 +54,9 @@ class Publications(MethodView):
     def post(self, body: dict[str, Any], options: dict[str, Any]) -> Any:
         """Publish the results of arms of a cohort in a term, all or none: every card is frozen as it is then.
 
-        All that counts has to be submitted, and earlier terms published; 409 names what is lacking, and subjects with
-        takers in which nothing counts, unless `without_subjects` names them. What is reopened
-        becomes the next version: of all who are in the version before, whoever has left since, and of who has come
-        with a part in the term.
+        All that counts has to be submitted, and earlier terms published; 409 names the gaps, and subjects with takers
+        in which nothing counts, unless `without_subjects` names them. The version after a reopened one is of the same
+        students, gone since or not, and of newcomers with a part in the term.
         """
         act = service.rehearse if options["dry_run"] else service.publish
         return act(**body)
@@ -81,9 +80,9 @@ class ChangesOfPublication(MethodView):
     @blp.requires(Permission.RESULTS_READ, own=related("F"))
     @blp.returns_list(ChangedCardSchema, if_empty=service.check_publication)
     def get(self, id: UUID) -> Any:
-        """List whose report card says something else of them than that of the version before, by name.
+        """List the students whose own figures on the report card differ from the version before, by name.
 
-        Those are to be printed again. Who differs in the figures of the class alone is not among them.
+        Their cards are to be printed again. Cards that differ in the figures of the class alone are not listed.
         """
         return service.changed_cards(publication_id=id)
 
@@ -108,7 +107,7 @@ class ReopeningOfPublication(MethodView):
     @blp.arguments(ReopeningDryRunSchema, location="query")
     @blp.returns(ReopenedPublicationSchema)
     def post(self, body: dict[str, Any], options: dict[str, Any], id: UUID) -> Any:
-        """Reopen what is published, with the reason; or withdraw it, so that students and others see it no more.
+        """Reopen a publication, with the reason; or withdraw it, so that students and others see it no more.
 
         A reopened version is still shown, marked so, until the next one is published. A dry run answers the `chain` of
         acts until then.

@@ -52,7 +52,7 @@ def _drafted(
         if person.batch == batch
     }
     rules = {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
-    # Whoever sees some of the class's drafts sees them as all are.
+    # The draft of one student says the same alone as among those of the class.
     rules["table"] = class_table([*of_batch.values()], rules)
     photos = {loaded.everyone[int(number)].id: photo for number, photo in (row["photos"] or {}).items()}
     outcomes = {loaded.everyone[number].id: of for number, *of in row["outcomes"] or ()}

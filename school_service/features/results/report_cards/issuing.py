@@ -46,7 +46,7 @@ def issue(id: UUID, code: UUID, student_id: UUID, user_id: UUID, moment: datetim
     issued = insert(IssuedTranscript).from_select(
         list(values), select(*values.values()).select_from(document), include_defaults=False
     )
-    # The row that is there is written anew, as it is, so that it is answered whoever has stored it meanwhile.
+    # A stored row is written anew, as it is, so that RETURNING has it, also where another has stored it meanwhile.
     stored = (
         issued.on_conflict_do_update(
             index_elements=("student_id", "digest"), set_={"digest": issued.excluded.digest}

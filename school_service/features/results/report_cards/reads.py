@@ -97,7 +97,7 @@ def printed_of_student(
 ) -> Query:
     """Select the contents of a student's printed card: one row; `cards` has one card, or is null if none is published.
 
-    The card is the one in force, or that of a `version` of their batch's results. `user_id` is the owner of the token:
+    The card is the one in force, or as in a `version` of their batch's results. `user_id` is the owner of the token:
     the student's own account gets no version.
     """
     own, term_id = term_asked(student_id, term, session, user_id, reach)
@@ -131,7 +131,7 @@ def cards_of_student(student_id: UUID, user_id: UUID | None = None, reach: Reach
         .join(Term, Term.id == of.term_id)
         .join(AcademicSession, AcademicSession.id == of.session_id)
         .where(ReportCard.student_id == student_id, ReportCard.in_force)
-        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+        # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
         .order_by(AcademicSession.start_date.desc(), AcademicSession.id, Term.term.desc())
     )
     return query if reach is None else query.where(result_in_reach(reach, student_id, of.batch_id))
@@ -245,7 +245,7 @@ def _has_outcome(printed: CTE) -> ColumnElement[bool]:
 def _has_later(student_id: Any, session_id: Any, term: Any, *rows: FromClause) -> ColumnElement[bool]:
     """Tell whether a student of `rows` has a card of a later term of the session in force."""
     card, of_card = aliased(ReportCard), aliased(Term)
-    # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+    # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
     later = (
         select(card.id)
         .join(of_card, of_card.id == card.term_id)

@@ -41,7 +41,7 @@ from school_service.web.schemas import (
 class _DraftSchema(Schema):
     draft = described(
         QueryBoolean,
-        "Live figures in place of what is published, with DRAFT across the page and nothing to verify.",
+        "Live figures in place of published ones, with DRAFT across the page and nothing to verify.",
         load_default=False,
     )
 
@@ -51,7 +51,7 @@ class ReportCardFilterSchema(StudentTermSchema, _DraftSchema):
 
     format = described(
         Choice,
-        "`pdf`: the paper. `json`: what stands on it, for a screen. `Accept` decides neither.",
+        "`pdf`: the paper. `json`: its contents, for a screen. `Accept` decides neither.",
         CARD_FORMATS,
         load_default=PDF,
     )
@@ -136,7 +136,7 @@ class VerifiedPaperSchema(RecordSchema):
 
     state = text_of(
         CARD_STATES,
-        "CURRENT: what this paper says of the student holds. REPLACED: there is a newer one that "
+        "CURRENT: the student's figures on this paper hold. REPLACED: there is a newer one that "
         "says something else, and these are the figures of this paper. WITHDRAWN: the school does not stand by it "
         "any more.",
     )
@@ -200,11 +200,11 @@ class CardTermSchema(RecordSchema):
 
 
 class CardMarkSchema(RecordSchema):
-    """What a student has in the assessments of a category."""
+    """The score of a student in the assessments of a category."""
 
     category = text_of(COUNTING)
     score = figure("The sum of the scores; null where the category has no figure of its own.")
-    points = figure("What they are of.")
+    points = figure("The points obtainable.")
     mark = figure("Their part of the weight, where categories are weighed.")
     weight = figure("The weight of the category, of 100.")
     text = _text("The cell: scores, ABS and EXC, and the part of the weight, such as 7 EXC → 21.")
@@ -256,7 +256,7 @@ class CardTotalsSchema(RecordSchema):
     """The result of the term."""
 
     total = figure("The sum of the percents.")
-    obtainable = number("What it is of.")
+    obtainable = number("The percents obtainable.")
     average = figure("The total by the number of graded subjects.")
     grade = words("Of the average.")
     remark = words("Of the average.")
@@ -329,7 +329,7 @@ class CardCumulativeSchema(RecordSchema):
 
 
 class CardOutcomeSchema(RecordSchema):
-    """What became of a student at the session's end."""
+    """The outcome of a student at the session's end."""
 
     outcome = text_of(OUTCOMES, "The promotion's.")
     class_ = described(
@@ -352,21 +352,21 @@ class CardGradeSchema(RecordSchema):
 
     grade = _text("The letter.")
     lower_threshold = described(fields.Decimal, "The lowest percent with it.")
-    remark = words("What it means.")
+    remark = words("The meaning.")
 
 
 class CardValueSchema(RecordSchema):
     """A value of traits."""
 
     value = described(fields.Integer, "A value.")
-    meaning = _text("What it means.")
+    meaning = _text("The meaning.")
 
 
 class CardSignSchema(RecordSchema):
     """A sign on the card."""
 
     sign = _text("A sign or a word.")
-    meaning = _text("What it means.")
+    meaning = _text("The meaning.")
 
 
 class CardKeysSchema(RecordSchema):
@@ -391,7 +391,7 @@ class CardLetterheadSchema(RecordSchema):
 
 
 class ReportCardSchema(RecordSchema):
-    """All that a report card says on paper, and nothing else; null for what its layout does not say."""
+    """All that a report card says on paper, and nothing else; null for members that its layout lacks."""
 
     student = fields.Nested(CardStudentSchema)
     class_ = record_of(CardClassSchema, "The class.", data_key="class", attribute="class")
@@ -412,11 +412,11 @@ class ReportCardSchema(RecordSchema):
     cumulative = record_of(CardCumulativeSchema, "The session; null in its first term.", allow_none=True)
     outcome = record_of(CardOutcomeSchema, "Null before a promotion.", allow_none=True)
     next_term_begins = described(fields.Date, "Null where nobody said.", allow_none=True)
-    notice = words("What the school has to say.")
+    notice = words("The school's notice to families.")
     keys = record_of(CardKeysSchema, "The explanations.")
     letterhead = record_of(CardLetterheadSchema, "The head of the paper.")
     photo = described(
         fields.Url,
-        "The address of the student's present photo, where cards show one; paper has that of its day.",
+        "The address of the student's present photo, where cards show one; paper has the photo of its day.",
         allow_none=True,
     )

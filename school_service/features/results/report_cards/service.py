@@ -108,7 +108,7 @@ def _fetch_card(
     version: int | None,
     session: str | None,
 ) -> dict[str, Any]:
-    """Fetch the contents of a student's card. Raises what `print_card` raises."""
+    """Fetch the contents of a student's card. Raises the errors of `print_card`."""
     if draft:
         read: BoundQuery | Made = drafting.of_student(student_id, term, user_id, session)
     else:
@@ -184,7 +184,7 @@ def print_transcript(*, student_id: UUID, user_id: UUID | None, public_url: str 
     row = execute(asked)
     if row is None:
         check_transcript(id=student_id)
-        raise RuntimeError("Whoever has no transcript was told why.")
+        raise RuntimeError("A student without a transcript got no error.")
     audit_change(EXPORT, student_id, new={"paper": "transcript"})
     task = {
         "paper": "transcript",

@@ -40,7 +40,7 @@ _HIDDEN = 96  # bits of a code that no statement has
 blp = Blueprint(
     "verification",
     __name__,
-    description="Whether a report card on paper is what the school has published.",
+    description="Whether a report card on paper is as the school has published it.",
     template_folder="templates",
 )
 blp.add_app_template_filter(long_date)
@@ -56,17 +56,17 @@ class Verification(MethodView):
     def get(self, school: str, code: str) -> Any:
         """Verify a report card or a transcript by the address that is printed on it: JSON, or a page for a browser.
 
-        It says what the paper must say. It is the same 404 for whatever can't be verified, a page for a browser, too.
+        It shows the figures that the paper must have. All codes without such a paper get the same 404, JSON or a page.
         Codes that can't be verified are counted by address, 60 in a minute; others are always answered.
         """
         answer = None
-        # The same is asked whatever the address says, so that its answer takes as long.
+        # The same statements run for every address, so that each answer takes as long.
         with (
             suppress(UnknownSchool, SchoolSuspended, SchoolUpgrading),
             reading_without_token(_id(school)) as there,
         ):
             traces = _traces(_id(code))
-            # Whoever tries codes makes no more work than this.
+            # Guessed codes cost no more work than this.
             if render_one(reads.verifiable(**traces)) is not None and there:
                 answer = _verified(render_one(reads.paper_of_code(**traces)))
         if answer is None:

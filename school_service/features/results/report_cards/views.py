@@ -35,7 +35,7 @@ class StudentReportCard(MethodView):
     @blp.arguments(ReportCardFilterSchema, location="query")
     @blp.returns_file(PDF, schema=ReportCardSchema)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
-        """Print a student's report card of a term, or show what it says. Students need no permission for their own.
+        """Print a student's report card of a term, or show its contents. Students need no permission for their own.
 
         Theirs is there once it is published. `format=json` answers all that stands on the paper, and nothing else: the
         figures as they are printed, beside them the words of the paper, such as 2nd =.
@@ -66,8 +66,8 @@ class StudentTranscript(MethodView):
     def get(self, id: UUID) -> Any:
         """Print a student's transcript. Students need no permission for their own.
 
-        What it says is stored with a code, by which it is verified as a report card is. Printed again on the same day
-        it is the same paper, unless something else is to be said.
+        Its contents are stored with a code, by which it is verified as a report card is. Printed again on the same day
+        it is the same paper, unless its contents have changed.
         """
         public_url = app_state().settings.public_url
         return service.print_transcript(student_id=id, user_id=current_user_id(), public_url=public_url)

@@ -34,12 +34,12 @@ class SubmissionSchema(RecordSchema):
     )
     takers = described(fields.Integer, "How many take it.")
     assessments = described(fields.Integer, "How many assessments count.")
-    blanks = described(fields.Integer, "How many scores are missing, of those who take it in what counts.")
+    blanks = described(fields.Integer, "How many scores of its takers are missing in assessments that count.")
     submitted_at = described(
         fields.AwareDateTime, "When it was submitted; null while it is open.", allow_none=True
     )
     submitted_by = words("The user's id, or the client's; null while open.")
-    submitted_by_name = words("The name of who submitted it, at that time; null while it is open.")
+    submitted_by_name = words("The submitter's name at that time; null while it is open.")
     teachers = teacher_names()
 
 
@@ -85,8 +85,7 @@ class NewSubmissionSchema(Schema):
     batch = _batch()
     blanks = described(
         Choice,
-        "What becomes of blanks: REFUSE answers 409 and names them, ABSENT and EXCUSED make each "
-        "such an absence.",
+        "REFUSE: blanks are named by a 409. ABSENT, EXCUSED: each blank becomes such an absence.",
         BLANKS,
         load_default=REFUSE,
     )

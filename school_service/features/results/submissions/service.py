@@ -224,7 +224,7 @@ def _facts_or_error(judged: dict[str, Any] | None, cohort_subject_id: UUID, term
     """Give the facts found; raises NotFound, Invalid if there are none."""
     if judged is None:
         check_subject_results(id=cohort_subject_id, term=term)
-        raise RuntimeError("The cohort subject and the term are there, and what decides was not found.")
+        raise RuntimeError("The cohort subject and the term are there, and their facts were not found.")
     return judged
 
 
@@ -273,6 +273,6 @@ def _delete(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[UUID]) -> An
         Submission.term_id == term_id,
         Submission.batch_id == one_of(batch_ids),
     )
-    # In order of id, as whoever erases who submitted them does.
+    # In order of id, the order in which erasing a user locks submissions.
     locking = select(Submission.id).where(*which).order_by(Submission.id).with_for_update()
     return delete(Submission).where(*which, once_locked(locking))

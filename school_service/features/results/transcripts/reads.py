@@ -98,7 +98,7 @@ def _transcript(
         .where(ReportCard.student_id == student_id, ReportCard.in_force)
         .cte("cards")
     )
-    # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+    # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
     in_order = (cards.c.start_date, cards.c.session_id, cards.c.term)
     newest = select(cards.c.card).order_by(*(column.desc() for column in in_order)).limit(1).cte("newest")
     about: Any = func.to_jsonb(STUDENT).op("||")(func.jsonb_build_object("dob", Student.dob))

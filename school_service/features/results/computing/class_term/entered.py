@@ -180,7 +180,7 @@ def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
 
 
 def _papers(subjects: CTE, term_id: Any) -> CTE:
-    """The assessments of the term, each of which may count: whether a category does, the rules say."""
+    """The assessments of the term in every category; the rules say which categories count."""
     order = (Assessment.category, Assessment.due_date, Assessment.id)
     return (
         select(
@@ -240,7 +240,7 @@ def _published(scope: CTE, people: CTE) -> CTE:
         .join(Term, Term.id == ReportCard.term_id)
         .where(
             Term.session_id == value_of(scope, "session_id"),
-            # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+            # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
             Term.term < value_of(scope, "term"),
             ReportCard.in_force,
         )

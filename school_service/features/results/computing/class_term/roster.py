@@ -187,7 +187,7 @@ def _has_part(term_id: Any, closed_at: Column) -> Column:
         for mark in (GradebookEntry, Absence)
     ]
     was_in_time = func.coalesce(Enrollment.started_at <= closed_at, True)
-    # In this order: whoever was there in time is not looked for among scores.
+    # In this order: the scores of a student who was there in time are not searched.
     return case((was_in_time, True), else_=or_(*has_any))
 
 
