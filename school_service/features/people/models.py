@@ -261,7 +261,9 @@ class UserRole(db.Model):
     """A role of a user, and the time of its giving."""
 
     __tablename__ = "user_roles"
-    __table_args__ = stored(EVERYBODY, "roles", "what they may do", "read:users, read:roles", BY_SERVICE, "M")
+    __table_args__ = stored(
+        EVERYBODY, "roles", "for their permissions", "read:users, read:roles", BY_SERVICE, "M"
+    )
 
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
     role_id: Mapped[UUID] = mapped_column(ForeignKey("roles.id"), primary_key=True, index=True)
@@ -508,9 +510,7 @@ class StudentGuardian(db.Model):
         Index(
             "uq_student_guardians_student_id", "student_id", unique=True, postgresql_where=text("is_primary")
         ),
-        stored(
-            "students", None, "to tell whom to reach, and who may no longer read of them", "read:students"
-        ),
+        stored("students", None, "to reach their guardians, and to stop access", "read:students"),
     )
 
     student_id: Mapped[UUID] = mapped_column(
@@ -525,7 +525,10 @@ class StudentGuardian(db.Model):
     relationship: Mapped[str | None] = mapped_column(
         String(NAME_LENGTH),
         info=fact(
-            "relationship", BY_SERVICE, own="FG", says="What the person is to the other, such as `Mother`."
+            "relationship",
+            BY_SERVICE,
+            own="FG",
+            says="The relationship to the other person, such as `Mother`.",
         ),
     )
     is_primary: Mapped[bool] = mapped_column(
@@ -675,7 +678,10 @@ class NextOfKin(db.Model):
     relationship: Mapped[str] = mapped_column(
         String(NAME_LENGTH),
         info=fact(
-            "relationship", BY_SERVICE, own="M", says="What the person is to the other, such as `Mother`."
+            "relationship",
+            BY_SERVICE,
+            own="M",
+            says="The relationship to the other person, such as `Mother`.",
         ),
     )
     phone_number: Mapped[str] = mapped_column(String(NAME_LENGTH), info=fact("phone", BY_SERVICE, own="M"))
@@ -699,7 +705,7 @@ class FormTeacher(db.Model):
     created_at: Mapped[datetime] = created_at()
 
 
-# What belongs to an account: how its user signs in, and what they look like.
+# Tables of an account: sign-ins of its user, and the photo.
 
 CLIENT_ID_LENGTH = 120
 REDIRECT_URI_LENGTH = 2000
@@ -714,8 +720,8 @@ class UserSession(Record):
     """One sign-in of a user by a client, with its refresh token.
 
     It is born with its code and, until the code is exchanged, ends with it. `session_number` and
-    `client_session_number` are those of the user and of the client at the sign-in: when one of them has risen since,
-    the session has ended. `scope` is the granted scope, `permissions` are the most its tokens may use (None: all
+    `client_session_number` are the user's and the client's at the sign-in: when one of them has risen since, the
+    session has ended. `scope` is the granted scope, `permissions` are the most its tokens may use (None: all
     permissions of the roles; none: nothing but signing in). `handle` names the session in its refresh tokens, and is
     told nowhere else. `token_hash` is of the refresh token in force, `previous_hash` of the one before; from the latter
     and `salt` the token in force was made at `rotated_at`. `idle_until`, no later than `expires_at`, is the end of a
@@ -730,7 +736,7 @@ class UserSession(Record):
             EVERYBODY,
             (
                 "where they are signed in by an app or website: by which, since when, last used, "
-                "until when, from which network address, what the browser calls itself"
+                "until when, from which network address, with which browser"
             ),
             "to keep them signed in, and so that they see where",
             "read:users",

@@ -51,7 +51,7 @@ class OneContact(MethodView):
     @blp.returns(ContactSchema)
     @blp.if_match(service.contact, row_lock(Contact))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of a contact; the owner stays."""
+        """Change the given members of a contact; the owner stays."""
         return service.contact(service.change_contact(contact_id=id, **changes))
 
     @blp.requires(Permission.CONTACTS_DELETE)

@@ -236,7 +236,7 @@ def _change_account(employee: Employee, names: Mapping[str, str], principal: Pri
 def _change_and_audit(entity: str, record: Any, changes: Mapping[str, Any]) -> None:
     _old, new = change(record, changes)
     if new:
-        # The log names the members, and not their values: whoever serves could not remove these from it.
+        # The log names the members without values: the serving login could not remove values from it.
         audit_change(
             entity, record.id, old={}, new={"changed": sorted(name.removesuffix("_id") for name in new)}
         )

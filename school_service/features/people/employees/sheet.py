@@ -354,7 +354,7 @@ def _rows(employee: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:
 
 
 def _audit(tables: Mapping[Any, Sequence[Mapping[str, Any]]]) -> None:
-    """Enter in the audit log what POST /employees enters: of employees their names, of records whose they are."""
+    """Write the entries of POST /employees to the audit log: employees with their names, records with their owner."""
     audit_changes(
         USER, [Change(row["id"], None, {name: row[name] for name in AUDITED}) for row in tables[User]]
     )

@@ -105,7 +105,7 @@ class OneEmployee(MethodView):
     @blp.returns(EmployeeSchema)
     @blp.if_match(reads.employee, row_lock(Employee), reads.account_lock)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of an employee; the username stays.
+        """Change the given members of an employee; the username stays.
 
         Another name or gender, which are the user account's too, needs every permission that the user has.
         """
@@ -129,7 +129,7 @@ class BankAccountOfEmployee(MethodView):
     @blp.returns(BankAccountSchema)
     @blp.if_match(reads.bank_account, reads.bank_account_lock)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of the account that an employee is paid into."""
+        """Change the given members of the account that an employee is paid into."""
         return reads.bank_account(service.change_bank_account(employee_id=id, **changes))
 
 
@@ -140,7 +140,7 @@ class NextOfKinOfEmployee(MethodView):
     @blp.requires(Permission.EMPLOYEES_READ, own=related("M"))
     @blp.returns(NextOfKinSchema)
     def get(self, id: UUID) -> Any:
-        """Show whom to tell when something happens to an employee."""
+        """Show the next of kin of an employee."""
         return reads.next_of_kin(id)
 
     @blp.requires(Permission.EMPLOYEES_WRITE)
@@ -148,7 +148,7 @@ class NextOfKinOfEmployee(MethodView):
     @blp.returns(NextOfKinSchema)
     @blp.if_match(reads.next_of_kin, reads.next_of_kin_lock)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of whom to tell when something happens to an employee."""
+        """Change the given members of an employee's next of kin."""
         return reads.next_of_kin(service.change_next_of_kin(employee_id=id, **changes))
 
 

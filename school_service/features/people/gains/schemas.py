@@ -23,11 +23,11 @@ class CredentialSchema(RecordSchema):
     username = described(fields.String, "Of the account that gained.")
     kind = text_of(KINDS, "A password that was given, an open invitation, or a link to an outside identity.")
     made_by_name = described(
-        fields.String, "Who made it; null of a password where nobody knows that.", allow_none=True
+        fields.String, "The maker's name; null of a password of an unknown maker.", allow_none=True
     )
     made_at = described(_Moment, "Null as `made_by_name` is.", allow_none=True)
     ended = described(
-        fields.Boolean, "Whether it ended, as who made it may not do all that the account now may."
+        fields.Boolean, "Whether it ended, as its maker may not do all that the account now may."
     )
 
 
@@ -49,7 +49,7 @@ class PlantedSchema(RecordSchema):
     credentials = list_of(
         CredentialSchema,
         "Where an account has gained: the ways into it that somebody else has made, those that "
-        f"remain first, {MOST_SHOWN} at most; none for who may not read users.",
+        f"remain first, {MOST_SHOWN} at most; none without `read:users`.",
     )
     credentials_total = described(fields.Integer, "Where an account has gained: how many of these there are.")
     credentials_of_kind = record_of(

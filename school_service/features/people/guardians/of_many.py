@@ -47,7 +47,7 @@ def locking_families(student_ids: Sequence[UUID], given: Sequence[Given]) -> tup
 
 @dataclass(slots=True)
 class Families:
-    """The guardians of students, and what is set of them; nothing is stored before `store`."""
+    """The guardians of students, and their changes; nothing is stored before `store`."""
 
     people: People
     keys: Mapping[int, Mapping[str, Any]]

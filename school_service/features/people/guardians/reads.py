@@ -181,7 +181,7 @@ def notified_guardians(reach: Reach | None) -> Any:
     return (query if reach is None else query.where(_in_reach(reach))).scalar_subquery()
 
 
-# What decides whether something may be changed, once it is locked.
+# The facts that decide about a change, once its row is locked.
 
 
 def _guardians_of(student_id: Any) -> Select[Any]:

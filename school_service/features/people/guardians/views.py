@@ -30,7 +30,7 @@ from school_service.web.blueprint import Blueprint
 blp = Blueprint(
     "guardians",
     __name__,
-    description="Guardians: who looks after students, and who may no longer read of them.",
+    description="Guardians of students, and the stops that end their access to a student.",
 )
 
 
@@ -68,7 +68,7 @@ class OneGuardian(MethodView):
     @blp.returns(GuardianSchema)
     @blp.if_match(reads.guardian, row_lock(Guardian))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of a guardian; the names of the account stay."""
+        """Change the given members of a guardian; the names of the account stay."""
         return service.change_guardian(guardian_id=id, **changes)
 
     @blp.requires(Permission.STUDENTS_DELETE)
@@ -89,8 +89,9 @@ class AccountOfGuardian(MethodView):
     def put(self, account: dict[str, Any], id: UUID) -> Any:
         """Give a guardian an account: a user who is there, or a new one with the role that guardians get.
 
-        It needs `read:results` too, with or without children; nobody gives their own account. What others had made of
-        the account ends, unless they may do all that it may, and read results; the answer names it.
+        It needs `read:results` too, with or without children; nobody gives their own account. Credentials that others
+        had made for the account end, unless their makers may do all that it may, and read results; the answer names
+        them.
         """
         return accounts.give_account(guardian_id=id, **account)
 
@@ -125,8 +126,8 @@ class GuardianOfStudent(MethodView):
     def put(self, link: dict[str, Any], id: UUID, guardian_id: UUID) -> Any:
         """Make somebody a guardian of a student, or change how they are; a stop stays.
 
-        What gives an account a child needs `read:results` too. What others had made of the account ends then, unless
-        they may do all that it may, and read results; the rows name it.
+        A child for an account needs `read:results` too. Credentials that others had made for the account end then,
+        unless their makers may do all that it may, and read results; the rows name them.
         """
         return service.put_link(student_id=id, guardian_id=guardian_id, **link)
 
@@ -153,6 +154,6 @@ class StopOfGuardian(MethodView):
     def delete(self, id: UUID, guardian_id: UUID) -> Any:
         """Lift a stop, of somebody else. Where the guardian has an account it needs read:results too.
 
-        The account gets a child then, and the rows name what others have made of it.
+        The account gets a child then, and the rows name credentials that others have made for it.
         """
         return service.lift_stop(student_id=id, guardian_id=guardian_id)

@@ -12,8 +12,8 @@ from school_service.web.schemas import NamedSchema, RecordSchema, Schema, list_o
 PART = validate.Regexp(r"^[a-z][a-z0-9-]*$", error="Must be lower-case letters, digits and hyphens.")
 
 _REACH = {
-    "description": "SCHOOL: its permissions are for the whole school; OWN: for the records alone that whoever has it "
-    "is related to, by what they teach or look after, as student or guardian."
+    "description": "SCHOOL: its permissions are for the whole school; OWN: for the records alone of people and "
+    "classes to whom its bearer is related, as teacher, form teacher, student or guardian."
 }
 
 

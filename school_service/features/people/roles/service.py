@@ -181,7 +181,7 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
     if old.keys() != new.keys():
         before, after = ({"permissions": sorted(names.values())} for names in (old, new))
         audit_change(ENTITY, role.id, old=before, new=after)
-    # What is given to all of a kind opens nothing but oneself: by that no account gains.
+    # A role given to all students or guardians opens their own records alone: by it no account gains.
     gains = added and role.given_to is None
     told = gain_of_bearers(role.id, permission_ids=added).write() if gains else None
     return answered_beside(reads.role(role.id), told)

@@ -102,7 +102,7 @@ class RolePermissions(MethodView):
     def patch(self, body: dict[str, Any], id: UUID) -> Any:
         """Set the role's permissions to exactly those named.
 
-        Adding to a role needs every permission that the role then holds. Where a user gains by it, what others had made
-        of the account ends, unless they may do as much; the answer names it.
+        Adding to a role needs every permission that the role then holds. Where a user gains by it, credentials that
+        others had made for the account end, unless their makers may do as much; the answer names them.
         """
         return service.set_permissions(role_id=id, **body, principal=current_principal())

@@ -63,7 +63,7 @@ def last_days(
 
 
 def last_day(of: Any) -> dict[str, Any]:
-    """The members of an enrollment in JSON for its last day: its id, its first day, and that of its session."""
+    """The members of an enrollment in JSON for its last day: its id, and the first days of it and its session."""
     session = aliased(AcademicSession)
     begins = select(session.start_date).where(session.id == of.session_id).correlate_except(session)
     return {"id": of.id, "started_on": of.started_on, "session_begins": begins.scalar_subquery()}

@@ -20,7 +20,7 @@ from school_service.features.people.models import GRADUATED, WITHDRAWN, Student,
 from school_service.features.reach import scopes
 
 LEFT = {WITHDRAWN: "withdrawn", GRADUATED: "graduated"}
-"""What students who have left have done, by status."""
+"""The ways of leaving, by the student's status."""
 
 
 class Person(Protocol):
@@ -83,7 +83,7 @@ def names_of(ids: Iterable[UUID]) -> list[str]:
 
 
 def nobody(words: str) -> tuple[str, str | None]:
-    """Say of an unknown student that it is one, in these `words`, and what may have happened.
+    """Give the reason against an unknown student, in these `words`, and the remedy.
 
     A caller who reaches some students alone is told the same of the unknown and of those out of reach.
     """

@@ -47,7 +47,7 @@ STUDENT_COLUMNS = (
 """The columns identifying the student of a row."""
 
 SERIAL_NUMBER = Column("S/N", CellType.NUMBER, locked=True, width=6)
-"""The column with the place of a row, for who reads the sheet on paper."""
+"""The column with the place of a row, for readers of the sheet on paper."""
 
 
 def student_columns(name_order: str) -> tuple[Column, ...]:

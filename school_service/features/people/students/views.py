@@ -64,9 +64,9 @@ class OneStudent(MethodView):
     @blp.returns(WrittenStudentSchema)
     @blp.if_match(reads.student, row_lock(Student), table_lock(Guardian), lock_guardians, reads.account_lock)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of a student; the status of a graduate stays.
+        """Change the given members of a student; the status of a graduate stays.
 
-        Names and gender are those of the user account: who changes them needs every permission that the user has.
+        Names and gender are those of the user account: a change of them needs every permission that the user has.
         """
         told = service.change_student(student_id=id, principal=current_principal(), **changes)
         return answered_beside(reads.student(id), told)
@@ -75,5 +75,5 @@ class OneStudent(MethodView):
     @blp.returns_deleted()
     @blp.if_match(reads.student, service.DELETION.row_lock, lock_guardians, reads.account_lock)
     def delete(self, id: UUID) -> Any:
-        """Delete a student without a history, with the account and its contacts; who has one is withdrawn instead."""
+        """Delete a student without a history, with the account and its contacts; withdraw others instead."""
         return service.delete_student(student_id=id, principal=current_principal())

@@ -32,10 +32,10 @@ from school_service.features.people.models import (
 from school_service.features.people.roles.reads import permissions, permissions_as_json
 from school_service.features.reach import scopes
 
-# Part of the statement batch that begins each request of a user: it reads who they are, and what they may do now, by a
-# function of the school's schema (migration t0022). Its parameters: the user, twice, the moment, whether relations are
-# read of a user whose permissions reach the whole school, too, and what must still stand of the token: its session, and
-# issuer and subject of a link.
+# Part of the statement batch that begins each request of a user: it reads account and present permissions by a function
+#  of the school's schema (migration t0022). Its parameters: the user, twice, the moment, whether relations are
+# read of a user whose permissions reach the whole school, too, and the token's session, issuer and subject, which must
+# still stand.
 USER_STATE = """
 SELECT %s::uuid AS account, state.* FROM caller_state(%s, %s, %s, %s, %s, %s) AS state
 WHERE session_number IS NOT NULL

@@ -138,7 +138,7 @@ def _name_user(
         last_name=last_name,
         gender=gender,
         password_given_at=moment,
-        # It has no password: whoever sets one is named then.
+        # It has no password: its giver is named once it has one.
         password_given_by=None,
         password_given_by_name=None,
         session_number=CREATED,
@@ -280,8 +280,8 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> dict[str, A
     Returns the credentials others made for the account, if it gains. Raises NotFound, Invalid for an unknown role, and
     Forbidden.
     """
-    # Locked, so that no permission is added to the role between this check and the insert; and before the user, as
-    # whoever adds to a role locks users of it.
+    # Locked, so that no permission is added to the role between this check and the insert; and before the user, as an
+    # addition to a role locks the users of it.
     stored_role = find(Role, role, for_update=True)
     user = get_user(user_id, for_update=True)
     if stored_role is None:
@@ -362,7 +362,7 @@ def set_password(
     _end_invitation(user.id)
     if not keeps_links:
         end_links_by_password(user.id)
-    # The audit log says that it was set, never what it was.
+    # The audit log says that a password was set, and never the password.
     audit_change(ENTITY, user.id, old={}, new={"password": "set"})
     return user.id
 
@@ -504,9 +504,9 @@ def require_to_take_over(user_id: UUID, principal: Principal, purpose: str) -> U
     user = get_user(user_id, for_update=True)
     held = require_to_change(principal, user.id, purpose)
     if principal.user_id != user.id:
-        # Whoever signs in as somebody reaches the records of that person, which are not their own.
+        # Signing in as a user reaches the user's own records, so it needs a reach of the whole school.
         require_permissions(principal, held.for_own, SCHOOL, purpose)
-        # Whoever knows the password of a student or guardian reads their results, or those of the children.
+        # The password of a student or guardian opens their results, or their children's.
         of_student = select(Student.id).where(Student.user_id == user.id)
         of_guardian = select(Guardian.id).where(Guardian.user_id == user.id)
         if db.session.scalars(of_student.union_all(of_guardian).limit(1)).first() is not None:

@@ -33,7 +33,7 @@ from school_service.web.client_address import address_is_told, client_address
 from school_service.web.operations import Run
 from tenants.connections.engines import json_text
 
-blp = Blueprint("users", __name__, description="User accounts: who can sign in to the school.")
+blp = Blueprint("users", __name__, description="User accounts, by which people sign in to the school.")
 
 
 def _throttle() -> LoginThrottle:
@@ -98,7 +98,7 @@ class OneUser(MethodView):
     @blp.returns(UserSchema)
     @blp.if_match(reads.user, row_lock(User))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of a user: one's own account, or by having every permission that the user has."""
+        """Change the given members of a user: one's own account, or by having every permission that the user has."""
         return reads.user(service.change_user(user_id=id, **changes, principal=current_principal()))
 
 
@@ -123,7 +123,8 @@ class RestoredUser(MethodView):
     def put(self, id: UUID) -> Any:
         """Bring a deleted user back.
 
-        What others had made of the account ends, unless they may do all that it may; the answer names it.
+        Credentials that others had made for the account end, unless their makers may do all that it may; the answer
+        names them.
         """
         told = service.restore_user(user_id=id, principal=current_principal())
         return answered_beside(reads.user(id), told)
@@ -139,8 +140,9 @@ class RolesOfUser(MethodView):
     def put(self, body: dict[str, Any], id: UUID) -> Any:
         """Give a user a role; needs every permission in it.
 
-        Where they gain by it, what others had made of the account (a password, an open invitation, links) ends, unless
-        they may do as much; the answer names it. So give roles first, then hand out passwords and slips.
+        Where they gain by it, credentials that others had made for the account (a password, an open invitation, links)
+        end, unless their makers may do as much; the answer names them. So give roles first, then hand out passwords and
+        slips.
         """
         told = service.give_role(user_id=id, **body, principal=current_principal())
         return answered_beside(reads.user(id), told)

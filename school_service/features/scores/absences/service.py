@@ -163,7 +163,7 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     if status is None:
         raise NotFound(NO_ABSENCE)
     if has_own:
-        # Of who is out of reach nothing is told, nor that they are held.
+        # A student out of reach gets no other error, also where the marks are held.
         refuse_if_held()
     audit_changes(ABSENCE_ENTITY, [Change(assessment.id, absence_values(student_id, status), None)])
     return student_id
@@ -295,7 +295,7 @@ def _store(
     storing = insert(Absence).from_select(
         ["assessment_id", "student_id", "status", "note", "created_at"], select(*values)
     )
-    # The row of the assessment changes with its absences: so whoever waits to enter a score sees that there are some.
+    # The row of the assessment changes with its absences: so a transaction waiting to enter a score sees them.
     touched = (
         update(Assessment)
         .where(Assessment.id == assessment_id)

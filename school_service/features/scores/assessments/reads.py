@@ -83,7 +83,7 @@ def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str, reach: R
     )
     if reach is None:
         return query
-    # The id is the cohort's, and that of its first arm: who reaches another arm alone knows the cohort by it.
+    # The id is the cohort's and its first arm's: a caller who reaches another arm alone knows the cohort by it.
     return query.where(or_(scopes.arms_in_reach(reach, batch_id), scopes.cohorts_in_reach(reach, batch_id)))
 
 

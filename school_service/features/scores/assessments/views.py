@@ -75,7 +75,7 @@ class OneAssessment(MethodView):
     @blp.returns(AssessmentSchema)
     @blp.if_match(reads.assessment, reads.lock_terms_of, reads.lock_subject_of, row_lock(Assessment))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of an assessment, as long as its results are not submitted.
+        """Change the given members of an assessment, as long as its results are not submitted.
 
         `total_points` is not below a score that is there; `term` is another of the cohort's session.
         """

@@ -50,7 +50,7 @@ class GradeConfigurationChangesSchema(NewGradeConfigurationSchema):
 class LevelSchema(Schema):
     """The level whose bands are meant."""
 
-    level = described(Text, "That of a classroom.")
+    level = described(Text, "The level of a classroom.")
 
 
 @blp.route("/grade-configs")
@@ -92,7 +92,7 @@ class OneGradeConfiguration(MethodView):
     @blp.arguments(GradeConfigurationChangesSchema(partial=True))
     @blp.returns(GradeConfigurationSchema)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of a grade configuration, whether or not it is in use."""
+        """Change the given members of a grade configuration, whether or not it is in use."""
         return service.grade_configuration(
             service.change_grade_configuration(grade_configuration_id=id, **changes)
         )

@@ -115,8 +115,8 @@ def entering(
 ) -> Query:
     """Select the facts for and against entering a score, locking the assessment FOR SHARE; no row without one.
 
-    `may_enter` tells whether the student is in the batch, that of the assessment's cohort, and takes the subject; if
-    not, `hindrances` says why. `submitted_batches` are the submitted arms, as texts, `absent` tells whether there is an
+    `may_enter` tells whether the student is in the batch, of the assessment's cohort, and takes the subject; if not,
+    `hindrances` says why. `submitted_batches` are the submitted arms, as texts, `absent` tells whether there is an
     absence for the score to take away, and `answer` is the entry, rendered as GradebookEntrySchema.
 
     Only the assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the

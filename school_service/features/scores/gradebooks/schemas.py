@@ -41,7 +41,7 @@ class NewGradebookEntrySchema(ScoreSchema):
 class GradebookFilterSchema(Schema):
     """The gradebook entries to list."""
 
-    batch = described(Id, "Those of a batch; a cohort's id is its first batch.", required=False)
-    student = described(Id, "Those of a student, by id.", required=False)
-    assessment = described(Id, "Those of an assessment, by id.", required=False)
+    batch = described(Id, "The entries of a batch; a cohort's id is its first batch.", required=False)
+    student = described(Id, "The entries of a student, by id.", required=False)
+    assessment = described(Id, "The entries of an assessment, by id.", required=False)
     term = term_text("any", required=False)

@@ -118,12 +118,12 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     entering = reads.entering(entry.id, assessment, student, batch, score)
     row = fetch_row(entering)
     if row is not None and row["was_changed"]:
-        # Whoever undoes a promotion changes it: who is in the class now?
+        # Undoing a promotion changes it: read again for the class as it is now.
         row = fetch_row(entering)
     if row is None:
         raise Invalid.field("assessment", Unknown("no such assessment"))
     if not row["may_enter"] and caller_has_own():
-        # Of who is out of reach nothing is told, nor that they are held.
+        # A student out of reach gets no other error, also where the marks are held.
         _refuse_hindered(assessment, student, batch)
     refuse_held(
         student,
@@ -226,7 +226,7 @@ def storing(
     if scores.changed:
         ids = array_text(score.entry_id for score in scores.changed)
         values = array_text(score.score for score in scores.changed)
-        # The log first: it says what the entries were.
+        # The log first: it has the scores before the change.
         writes += [
             _log_change(assessment_id, ids, values, *_for_log(scores.changed, forced), logged, moment),
             _change(assessment_id, ids, values, sheet, moment),
@@ -299,7 +299,7 @@ def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
 
 def _check_score(score: Decimal, total_points: Decimal) -> None:
     if score_fault(score, total_points):
-        # The schema has refused what is less than 0 or has more places: this is more than the total.
+        # The schema has refused scores below 0 or with more places: this is more than the total.
         raise Invalid.field("score", f"is more than the assessment's {total_points} points")
 
 

@@ -1,4 +1,4 @@
-"""The marks of an arm in a subject and a term: what is stored, what is to be changed, and whether it may be.
+"""The marks of an arm in a subject and a term: the stored ones, their changes, and the reasons against a change.
 
 A mark is the score of a student in an assessment, the status of their absence from it, or None for neither. A mark
 sheet and a list of marks go through this alike. Both lock the assessments FOR NO KEY UPDATE, in order of id, and then
@@ -206,8 +206,8 @@ def load_marks(
 class Cell(NamedTuple):
     """A mark to be changed: the student with the stored one, a row with the new one alone, and where it stands.
 
-    `column` names it in errors. `then` is what was there when it was read, with the id of its entry; it is not asked
-    unless `judged`.
+    `column` names it in errors. `then` is the mark as it was read, with the id of its entry; it is not compared unless
+    `judged`.
     """
 
     taker: Taker
@@ -309,7 +309,7 @@ class Entering:
         )
 
     def replacing(self) -> list[tuple[Replaced, PastChange | None]]:
-        """Find the stored marks to be replaced, whatever was read before, each with its last change."""
+        """Find the stored marks to be replaced, as read before or not, each with its last change."""
         return _last_changes(cell.replaced() for cell in self.changed if cell.stored is not None)
 
     def storing(

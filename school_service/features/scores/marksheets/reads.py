@@ -114,7 +114,7 @@ def _is_assessed(assessment: Any) -> Any:
 
 def _assessments() -> Any:
     """The assessments, in the order of their columns."""
-    # The categories' own order is that of the alphabet: CA1, CA2, CA3, EXAM, FIRST_TERM …
+    # The alphabet has the categories in their order: CA1, CA2, CA3, EXAM, FIRST_TERM …
     order = Assessment.category, Assessment.due_date, Assessment.created_at, Assessment.id
     members = (
         *(Assessment.id, Assessment.name, Assessment.abbreviation),

@@ -1,7 +1,7 @@
 """The mark sheet of a subject: an arm's students and all assessments of a term, downloaded and uploaded.
 
-Its sheet Held, which is hidden, has the assessment of each column and what each cell held: a cell is changed where it
-differs from that, and nothing else is looked at.
+Its sheet Held, which is hidden, has the assessment of each column and the mark of each cell: cells that differ from it
+are changed, and no others.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ _OF_HELD = (
 def download(*, cohort_subject_id: UUID, batch: UUID, term: str) -> tuple[str, bytes]:
     """Write a mark sheet to fill in: the file's name and the workbook.
 
-    It has a row for each student of the batch with the subject, and a column for each assessment of the term, with
-    what is stored. Raises NotFound, and Invalid for an unknown batch or term and one of another cohort or session.
+    It has a row for each student of the batch with the subject, and a column for each assessment of the term, with the
+    stored marks. Raises NotFound, and Invalid for an unknown batch or term and one of another cohort or session.
     """
     marks = load_marks(cohort_subject_id=cohort_subject_id, batch=batch, term=term, sheet=True)
     audit_change(EXPORT, cohort_subject_id, new=_exported(marks))
@@ -198,7 +198,8 @@ def _details(about: Mapping[str, Any], school: str) -> list[tuple[str, str]]:
 
 
 class Held(NamedTuple):
-    """What a sheet had at its download: the heading of each assessment, and each mark with the id of its entry."""
+    """The contents of a sheet at its download: the heading of each assessment, and each mark with the id of its
+    entry."""
 
     headings: dict[str, str]
     marks: dict[tuple[str, str], tuple[Mark, str | None]]
@@ -230,12 +231,12 @@ class Held(NamedTuple):
 class MarkUpload(ClassSheetUpload[Taker]):
     """The upload of a mark sheet: its changed cells, all or none; counts rows as new, changed, unchanged, blank.
 
-    A cell is changed where it differs from what it held at the download; in a sheet without the sheet Held, where it is
-    filled in. A score takes an absence away. `dry_run` stores nothing, and answers the changes to come, too, and the
-    students missing in the sheet. Raises NotFound, Invalid for anything but a sheet of this subject, batch and term,
-    InvalidRows naming every bad cell, RowsScored for an absence beside a score, RowsChanged for marks changed since the
-    download, unless `force` replaces them, RowsForbidden for marks taken away by who may not delete, and Conflict if a
-    cell changes submitted results. `assessments` are the ids of its columns, by their headings in the sheet.
+    A cell is changed where it differs from the download; in a sheet without the sheet Held, where it is filled in. A
+    score takes an absence away. `dry_run` stores nothing, and answers the changes to come, too, and the students
+    missing in the sheet. Raises NotFound, Invalid for anything but a sheet of this subject, batch and term, InvalidRows
+    naming every bad cell, RowsScored for an absence beside a score, RowsChanged for marks changed since the download,
+    unless `force` replaces them, RowsForbidden for marks taken away without the right to delete, and Conflict if a cell
+    changes submitted results. `assessments` are the ids of its columns, by their headings in the sheet.
     """
 
     cohort_subject_id: UUID
@@ -314,7 +315,7 @@ class MarkUpload(ClassSheetUpload[Taker]):
         return mark is not None if then is None else mark != then[0]
 
     def _then(self, row: Row, assessment: str) -> tuple[Mark, str | None] | None:
-        """Find what a cell held at the download, and its entry; None where nobody knows."""
+        """Find the mark of a cell at the download, and its entry; None where it is unknown."""
         if self.held is None or assessment not in self.held.headings:
             return None
         return self.held.marks.get((_number(row), assessment), (None, None))

@@ -49,7 +49,7 @@ class MarkSheet(MethodView):
     def post(self, file: FileStorage, options: dict[str, Any], id: UUID) -> Any:
         """Enter the cells of a mark sheet that were changed since its download, all or none.
 
-        A cell has a score, ABSENT or EXCUSED. One that was emptied takes away what was there, which needs
+        A cell has a score, ABSENT or EXCUSED. One that was emptied takes away its mark, which needs
         `delete:gradebooks`, too. Marks that somebody else has changed since the download are 409: `errors.rows` names
         each. Of a sheet that was not downloaded, such as a .csv file, every cell that is filled in is entered.
         """

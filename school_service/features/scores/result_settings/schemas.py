@@ -38,14 +38,14 @@ _WORDS = {
     "rank_by": "Whether the average or the total of the percentages decides about the position in a term.",
     "term_weights": "How much the terms count in the session's result.",
     "positions": "Which positions report cards and a student's own reading show.",
-    "principal_comments": "The principal's comment where none is written, by the average: that of the highest "
+    "principal_comments": "The principal's comment where none is written, by the average: the comment of the highest "
     "threshold that is not above it.",
     "verification": "Whether report cards and transcripts can be verified by their code.",
     "name_order": "How names stand on papers: surname, first name, middle name; or first, middle name, surname.",
-    "signatures": "What report cards have for those who sign. NONE: nothing. LINES: lines for form teacher and "
+    "signatures": "The place for signatures on report cards. NONE: nothing. LINES: lines for form teacher and "
     "principal, and a space for the stamp. PICTURES: the letterhead's picture of the signature, and lines where there "
     "is none.",
-    "show_teachers": "Whether report cards name, below each subject, who teaches it.",
+    "show_teachers": "Whether report cards name, below each subject, its teachers.",
     "percent_from": "EXACT: a percent is computed of the scores, and rounded once; averages have two decimal places. "
     "MARKS: it is the sum of the marks of the categories as they are printed, and all else is computed of printed "
     "figures, to percent_places.",
@@ -112,7 +112,9 @@ class ResultSettingsSchema(RecordSchema):
 class NewWeightSchema(Schema):
     """The weight of a category, in all levels or in one."""
 
-    level = described(Text, "That of classrooms; null for all others.", load_default=None, allow_none=True)
+    level = described(
+        Text, "The level of classrooms; null for all others.", load_default=None, allow_none=True
+    )
     category = Choice(COUNTING)
     weight = Points(ALL)
 
@@ -164,6 +166,6 @@ class ResultSettingsChangesSchema(Schema):
 
 
 class OfLevelSchema(Schema):
-    """The level whose settings are meant; without it those of the school."""
+    """The level whose settings are meant; without it the school's."""
 
-    level = described(Text, "That of a classroom.", required=False)
+    level = described(Text, "The level of a classroom.", required=False)

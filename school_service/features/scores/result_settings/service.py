@@ -69,7 +69,8 @@ def change_result_settings(**changes: Any) -> BoundQuery:
     """Change any member of the settings; an array or an object is replaced as a whole.
 
     Returns the read model of the settings, stored and read in one round trip. Raises Invalid for weights of a level
-    with another sum than 100, a level of no classroom, term weights of 0 alone, duplicates, and what levels alone have.
+    with another sum than 100, a level of no classroom, term weights of 0 alone, duplicates, and members of levels
+    alone.
     """
     nulls = [name for name, value in changes.items() if value is None]
     if nulls:

@@ -39,7 +39,7 @@ class ResultSettings(MethodView):
     @blp.returns(ResultSettingsSchema)
     @blp.if_match(lambda: _settings_of(request.args.get("level")), lock_settings)
     def patch(self, changes: dict[str, Any], options: dict[str, Any]) -> Any:
-        """Change how results are computed from now on; what is published stays as it is.
+        """Change how results are computed from now on; published results stay as they are.
 
         With a level its own pass_mark, positions, percent_places and marks, which null takes back.
         """

@@ -109,7 +109,7 @@ def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
 
     Raises NotFound, and Conflict if everything of all of them is submitted.
     """
-    # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
+    # The class is read after the lock, in one round trip with it: it has the commits made meanwhile.
     row = execute(_lock(assessment_id), _class_list(assessment_id))
     if row is None:
         raise not_found(Assessment)
@@ -119,7 +119,7 @@ def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
     scores = ClassScores(
         row["cohort_subject_id"], row["term_id"], row["total_points"], row["submitted"], takers
     )
-    # To who reaches their own students, and has none here, no arm is told of.
+    # A caller with a reach of OWN, without a student here, is not told of any arm.
     if all(taker.held for taker in takers) and (takers or not caller_has_own()):
         held = {batch for taker in takers for batch in taker.held}
         refuse_submitted(held or set(scores.submitted), scores.cohort_subject_id, scores.term_id)
@@ -127,7 +127,7 @@ def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
 
 
 class Entered(NamedTuple):
-    """What is to be stored of a class in an assessment: scores, absences other than stored, and absences taken away."""
+    """The marks to store of a class in an assessment: scores, absences other than stored, and absences taken away."""
 
     scores: ComparedScores
     absences: list[AbsenceChange]

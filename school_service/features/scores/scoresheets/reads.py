@@ -38,7 +38,7 @@ def scoresheet(
     With the scores of one term: by its id, or by its name in the cohort's session. There are no rows for an unknown
     term.
     """
-    # The categories' own order is that of the alphabet: CA1, CA2, CA3, EXAM, FIRST_TERM …
+    # The alphabet has the categories in their order: CA1, CA2, CA3, EXAM, FIRST_TERM …
     order = (Assessment.category, Assessment.due_date, Assessment.id)
     entries = (
         select(*ENTRY)

@@ -78,8 +78,8 @@ class NewClassScoreSchema(Schema):
     )
     expected = described(
         ScoreOrAbsence,
-        "What was there when it was read: a score, an absence, or null for neither. Where something "
-        "else is there by now, nothing is stored (409). Left out, whatever is there is replaced.",
+        "The mark as it was read: a score, an absence, or null for neither. Where it is another by now, "
+        "nothing is stored (409). Left out, any mark is replaced.",
         required=False,
         allow_none=True,
     )

@@ -425,7 +425,7 @@ def _columns(
     return [*students, *([arm] if arms else []), score, *([absence] if absences else [])]
 
 
-# Which numbers may be typed in does not matter to who reads them.
+# The limits of numbers to type in do not matter in a sheet to be read.
 _TO_READ = _columns(MIN_POINTS, absences=True, arms=True)
 
 
@@ -471,7 +471,7 @@ _ABSENT_IN_WORDS = {"absent", "abs", "ab", "a", *_EXCUSED_IN_WORDS}
 
 
 def _arm_errors(row: Row, arms: Mapping[str, str]) -> Iterator[RowError]:
-    """Compare the arm of a row with that of its student, by admission number, if it is among `arms`."""
+    """Compare the arm of a row with its student's, by admission number, if it is among `arms`."""
     number, written = composed(str(row.values.get(ADMISSION_NUMBER, ""))), row.values[ARM]
     arm = arms.get(number)
     if arm is not None and composed_name(str(written)) != composed_name(arm):

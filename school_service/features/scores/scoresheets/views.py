@@ -61,7 +61,7 @@ class ClassScores(MethodView):
     def put(self, scores: list[dict[str, Any]], id: UUID) -> Any:
         """Enter scores and absences of a class in an assessment, all or none; answers those of the whole class.
 
-        The rules are those of score sheets; who is not named stays. To take a score or an absence away, by null, needs
+        The rules are those of score sheets; students not named stay. To take a score or an absence away, by null, needs
         `delete:gradebooks`, too. Records that are wrong are 422, and those that are not as `expected` 409:
         `errors.rows` names each by its place in the list, from 0.
         """
@@ -76,7 +76,8 @@ class SheetToFillIn(MethodView):
     @blp.arguments(ScoreSheetOptionsSchema, location="query")
     @blp.returns_file()
     def get(self, options: dict[str, Any], id: UUID) -> Any:
-        """Download an assessment's score sheet: an Excel workbook with who takes the subject, in an arm or in all."""
+        """Download an assessment's score sheet: an Excel workbook with the students of the subject, of one arm or
+        all."""
         return sheet.download(assessment_id=id, **options)
 
 
@@ -92,9 +93,9 @@ class FilledInSheet(MethodView):
     def post(self, options: dict[str, Any], file: FileStorage, id: UUID) -> Any:
         """Enter the scores of a filled-in score sheet, all or none; a blank score leaves the entry alone.
 
-        A column `absence`, where there is one, has ABSENT or EXCUSED for whoever has no score. The sheet is an Excel
-        workbook (.xlsx) or a .csv file. Rows of an arm whose results are submitted may only repeat what is stored.
-        Scores that were changed since it was downloaded are 409: `errors.rows` names each, and who changed it.
+        A column `absence`, where there is one, has ABSENT or EXCUSED for students without a score. The sheet is an
+        Excel workbook (.xlsx) or a .csv file. Rows of an arm whose results are submitted may only repeat stored marks.
+        Scores changed since the download are 409: `errors.rows` names each, and its author.
         """
         upload = sheet.ScoreUpload(assessment_id=id, file_name=file.filename or "", **options)
         return upload.run(file.stream)
