@@ -86,7 +86,7 @@ def is_open(day: Any, part: Any, weekdays: Any) -> Column:
     def status_of(of: Any) -> Any:
         exception = aliased(SchoolDay)
         query = select(exception.status).where(exception.date == day, exception.part == of)
-        # Said, since SQLAlchemy finds by itself only what is in the FROM of the SELECT right around.
+        # Explicit, since SQLAlchemy correlates by itself with the FROM of the SELECT right around alone.
         return query.correlate_except(exception).scalar_subquery()
 
     usual = case(

@@ -13,7 +13,8 @@ from school_service.features.school.settings.service import time_zone
 
 
 def began(of: Any = Enrollment) -> ColumnElement[Any]:
-    """The first day of an enrollment: whoever has it by a day is asked for, and counts as enrolled then."""
+    """The first day of an enrollment: on it, and on later days, the student is in the register and counts as
+    enrolled."""
     return func.coalesce(of.started_on, _school_day(of.started_at))
 
 

@@ -36,8 +36,8 @@ class AuditEntry(Record):
         Index(None, "entity_id", "at", "id"),
         Index(None, "actor", "at", "id"),
         stored(
-            "whoever acts, and of whom",
-            "who changed what and when, from which network address, the values before and after",
+            "actors, and people of the records",
+            "changes: actor, record, time, network address, the values before and after",
             (
                 "to find out what happened; where users have signed in within 90 days, so that "
                 "strangers who guess at a password don't lock them out"

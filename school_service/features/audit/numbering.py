@@ -1,4 +1,4 @@
-"""Numbering change sets: who reads them numbers those that are committed, so no writer waits for another.
+"""Numbering change sets: readers number the committed ones, so no writer waits for another.
 
 Readers do it one after the other, by a lock of the counter `changes`. A set that is committed later gets a higher
 number, so a reader of a number has read, or can read, all that are smaller.

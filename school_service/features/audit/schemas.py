@@ -17,7 +17,7 @@ class AuditEntrySchema(RecordSchema):
     actor = described(fields.String, "The id of the user or client who acted.")
     actor_name = described(fields.String, "The user's name at that time.")
     action = text_of(ACTIONS)
-    entity = described(fields.String, "What was changed, such as `gradebook`.")
+    entity = described(fields.String, "The kind of record, such as `gradebook`.")
     entity_id = described(fields.UUID, "The record; null where a sign-in named no user.", allow_none=True)
     old = described(fields.Dict, "The values before.", allow_none=True)
     new = described(fields.Dict, "The values after.", allow_none=True)
@@ -28,6 +28,6 @@ class AuditEntrySchema(RecordSchema):
 class AuditFilterSchema(Schema):
     """The filter of a list of changes."""
 
-    entity = described(Text, "What was changed, such as `gradebook`.", ENTITY_LENGTH, required=False)
+    entity = described(Text, "The kind of record, such as `gradebook`.", ENTITY_LENGTH, required=False)
     id = described(Id, "The record that was changed; it may be gone.", required=False)
     actor = described(Text, "The id of the user or client who acted.", ACTOR_LENGTH, required=False)

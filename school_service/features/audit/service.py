@@ -306,7 +306,7 @@ def _author(context: RequestContext) -> dict[str, str | None]:
 
 
 def _change_set(context: RequestContext) -> str | None:
-    """Give the change set of a transaction; a refusal has none, nor has what reads at one moment."""
+    """Give the change set of a transaction; a refusal has none, nor has a reading of one moment."""
     if context.refused or context.binding.snapshot:
         return None
     if context.change_set is None:

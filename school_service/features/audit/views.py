@@ -11,7 +11,7 @@ from school_service.features.audit import reads
 from school_service.features.audit.schemas import AuditEntrySchema, AuditFilterSchema
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("audit", __name__, description="Who changed what, when, from what and to what.")
+blp = Blueprint("audit", __name__, description="Changes of records: author, time, values before and after.")
 
 
 @blp.route("/audit")

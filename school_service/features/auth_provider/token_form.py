@@ -26,7 +26,7 @@ from tenants.names import is_storable
 
 FORM = "application/x-www-form-urlencoded"
 FORM_LIMIT = 64 * 1024  # bytes
-# Section 3.2: what else is sent is not looked at, and none of these may come twice.
+# Section 3.2: other parameters are ignored, and none of these may come twice.
 PARAMETERS = ("grant_type", "client_id", "client_secret", "audience", "scope")
 CODE_GRANT, REFRESH_GRANT = PEOPLES_GRANTS = ("authorization_code", "refresh_token")
 """The grants for people's tokens."""
@@ -41,7 +41,7 @@ _NEEDED = ("code", "code_verifier", "refresh_token", "token")
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 REALM = TOKEN_ENDPOINT
 
-# What the service answers elsewhere, as status and error of section 5.2; statuses that are not here stay, and are an
+# Statuses of other operations, as status and error of section 5.2; statuses that are not here stay, and are an
 # invalid_request. `invalid_target` is of RFC 8707, the last two are registered for such cases too.
 OAUTH_ERRORS = {
     401: (401, "invalid_client"),

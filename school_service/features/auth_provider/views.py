@@ -75,8 +75,8 @@ class RevocationFormSchema(Schema):
 class TokenErrorSchema(ErrorSchema):
     """An error of the token endpoint: if the request was a form, with the members of RFC 6749, section 5.2."""
 
-    error = described(fields.String, "What is wrong, for a program: `invalid_client`.")
-    error_description = described(fields.String, "What is wrong, for a person, in ASCII.")
+    error = described(fields.String, "The error, for a program: `invalid_client`.")
+    error_description = described(fields.String, "The error, for a person, in ASCII.")
 
 
 class ProviderSchema(RecordSchema):
@@ -130,7 +130,7 @@ class ProviderSchema(RecordSchema):
         fields.List, "Where people sign in: `public`: a person is the same to every client.", fields.String()
     )
     claims_supported = described(
-        fields.List, "Where people sign in: what an ID token may say.", fields.String()
+        fields.List, "Where people sign in: the claims of ID tokens.", fields.String()
     )
     id_token_signing_alg_values_supported = described(
         fields.List, "Where people sign in: how ID tokens are signed.", fields.String()
@@ -157,7 +157,7 @@ class TokenSchema(RecordSchema):
     refresh_token = described(fields.String, "Of people: what the next token is asked for with.")
     scope = described(fields.String, "Of people, and of clients that ask for a scope: what was granted.")
     school_id = described(fields.UUID, "Of people: the school, for X-SCHOOL-ID.")
-    id_token = described(fields.String, "Of people with the scope `openid`: who they are.")
+    id_token = described(fields.String, "Of people with the scope `openid`: their ID token.")
 
 
 class NothingSchema(RecordSchema):
@@ -195,7 +195,7 @@ _INVALID_GRANT = "The code or token is not valid, or not any more."
 def _exchange(grant: str) -> dict[str, Any] | None:
     """Exchange the code or refresh token in a request's form for tokens; None if it is refused."""
     client = _authenticated()
-    # Whoever has shown a secret is no stranger.
+    # A client that has shown a secret is no stranger.
     given = read_parameters(grant, counts=client.is_public)
     state = app_state()
     if state.settings.issuer is None:

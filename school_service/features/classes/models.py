@@ -86,7 +86,7 @@ class SubjectTeacher(Record):
         stored(
             "employees",
             "subjects they teach, to which classes, since when and until when",
-            "who teaches what",
+            "to know their teachers",
             "read:teachers",
             BY_SERVICE,
             "TFSG",

@@ -66,7 +66,7 @@ def database_answers() -> bool:
 
     A process that serves schools on several servers does not wait for the registry's.
     """
-    # Whoever has a connection is served: nobody would be helped by another process.
+    # Requests with a connection are served: another process would help nobody.
     if _serves(placement().engines_by_server()):
         return True
     try:

@@ -17,7 +17,7 @@ from school_service.web.schemas import RecordSchema, described, record_of, text_
 class ServedRevisionsSchema(RecordSchema):
     """The revisions of the tables in use by the process."""
 
-    registry = described(fields.String, "That of the tables which all schools share.")
+    registry = described(fields.String, "The revision of the tables that all schools share.")
     schools = described(
         fields.List,
         "Those of a school's tables, the newest first; a school at another one is answered 503.",

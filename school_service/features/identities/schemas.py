@@ -28,7 +28,7 @@ class NewIdentitySchema(Schema):
     """An identity to link."""
 
     issuer = Text(ISSUER_LENGTH, trim=False, composed=False)
-    # To the letter: what differs in form alone is another person.
+    # To the letter: a subject that differs in Unicode form alone is another person.
     subject = Text(SUBJECT_LENGTH, trim=False, composed=False)
 
 

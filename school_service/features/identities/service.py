@@ -128,7 +128,7 @@ def _of_password(credentials: Mapping[str, Any]) -> User:
     signed_in = sign_in(**credentials, audited=False)
     user = get(User, signed_in.id, for_update=True, judged_before=True)
     if user.session_number != signed_in.session_number:
-        # Another password was set meanwhile: what is linked by this one would not have ended with it.
+        # Another password was set meanwhile: a link by this one would not have ended with it.
         raise WrongPassword(WRONG_PASSWORD)
     if signed_in.must_change_password:
         raise PasswordGiven(user.id)
@@ -136,7 +136,7 @@ def _of_password(credentials: Mapping[str, Any]) -> User:
 
 
 def unlink(*, user_id: UUID, identity_id: UUID, principal: Principal) -> UUID:
-    """Delete a link of an account: one's own, or that of a user without any permission the principal lacks.
+    """Delete a link of an account: one's own, or a user's without any permission the principal lacks.
 
     Returns the link's id. Raises NotFound, Forbidden, and Conflict for one's own last way in.
     """

@@ -38,7 +38,7 @@ class Identities(MethodView):
     @blp.arguments(NewIdentitySchema)
     @blp.returns(IdentitySchema)
     def post(self, identity: dict[str, Any], id: UUID) -> Any:
-        """Link a user's account to an outside identity: whoever signs in by it is that user.
+        """Link a user's account to an outside identity, which signs in as that user from then on.
 
         Needs every permission that the user has, and for a student or guardian read:results. An account has at most
         five. Nobody links their own account in this way.

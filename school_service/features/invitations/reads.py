@@ -100,7 +100,7 @@ def invitations(batch: UUID | None = None, user: UUID | None = None) -> Query:
     return query if user is None else query.where(Invitation.user_id == user)
 
 
-# Whom one may invite.
+# The accounts to invite.
 
 
 @statement

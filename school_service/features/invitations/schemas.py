@@ -58,7 +58,7 @@ class NewInvitationsSchema(Schema):
     days = described(
         StrictInteger, "For how long the codes are valid.", 1, 30, required=False, load_default=14
     )
-    # To the letter: what differs in form alone is another mailbox.
+    # To the letter: an address that differs in Unicode form alone is another mailbox.
     emails = described(
         ListOf,
         "One for each of the users, in their order.",

@@ -228,7 +228,7 @@ def _lock(users: Sequence[UUID] | None, batch: UUID | None) -> dict[str, Any]:
     else:
         facts = execute(lock_accounts(list(users)), reads.facts_of_accounts(list(users)))
     if facts is None:
-        raise RuntimeError("What decides has one row.")
+        raise RuntimeError("The facts of accounts are one row.")
     return facts
 
 

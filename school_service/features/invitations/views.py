@@ -61,7 +61,7 @@ class Invitations(MethodView):
     @blp.arguments(NewInvitationsSchema)
     @blp.returns_list(InvitationCodeSchema)
     def post(self, invitations: dict[str, Any]) -> Any:
-        """Invite users, or the students of a batch: whoever has a code sets the password of its account.
+        """Invite users, or the students of a batch, by codes that set the passwords of the accounts.
 
         Nobody invites themselves: of a batch the caller is left out. Needs every permission that each of them has, and
         for a student or guardian read:results. Codes are answered once; another invitation of the same user takes the
@@ -91,10 +91,10 @@ class GuardianAccounts(MethodView):
     @blp.arguments(NewGuardianAccountsSchema)
     @blp.returns_list(GuardianInvitationSchema)
     def post(self, body: dict[str, Any]) -> Any:
-        """Give each guardian of a batch who has none an account, and invite them; answers the codes once.
+        """Give the guardians of a batch without an account one each, and invite them; answers the codes once.
 
-        They are those of the students now in the batch, but for whom access is stopped there. Usernames are made of
-        names, such as adaeze.okafor. Needs `read:results` for the whole school.
+        They are the guardians of students now in the batch, without those stopped there. Usernames are made of names,
+         such as adaeze.okafor. Needs `read:results` for the whole school.
         """
         inviting = _inviting()
         return guardians.give_accounts(**body, **inviting)
@@ -109,7 +109,7 @@ class OneInvitation(MethodView):
     def delete(self, id: UUID) -> Any:
         """Delete an open invitation: its code is valid no more.
 
-        One's own without a permission; that of another needs what inviting them needs.
+        One's own needs no permission; another's needs the permissions for inviting them.
         """
         return service.delete_invitation(invitation_id=id, principal=current_principal())
 

@@ -23,9 +23,9 @@ class Me(MethodView):
     @blp.requires(ONESELF, own=related("TFSG"))
     @blp.returns(MeSchema)
     def get(self) -> Any:
-        """Show who the caller is, what they may do and to whom they are related.
+        """Show the caller, with permissions and relations.
 
-        Whatever their permissions reach, the relations are told. It answers while the password must be changed, too.
+        The relations do not depend on the reach of permissions. It answers while the password must be changed, too.
         """
         token = current_token()
         if token.user_id is None:

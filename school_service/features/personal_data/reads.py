@@ -144,7 +144,7 @@ def guardian_data(guardian_id: UUID) -> Query:
     ).where(of_guardian)
 
 
-# What is stored of whoever has an account.
+# The stored data of accounts.
 
 
 def _account(user_id: Any, records: list[Any], *entries: Any) -> list[Any]:
@@ -203,7 +203,7 @@ def _audit(user_id: Any, records: list[Any], *entries: Any) -> Rows:
     )
 
 
-# What is stored of a guardian.
+# The stored data of a guardian.
 
 
 def _children(guardian_id: UUID) -> Rows:
@@ -227,7 +227,7 @@ def _link_entries(guardian_id: UUID) -> Any:
     )
 
 
-# What is stored of a student.
+# The stored data of a student.
 
 
 def _guardians(student_id: UUID) -> Rows:
@@ -409,7 +409,7 @@ def _metrics(student_id: UUID) -> Rows:
     )
 
 
-# What is stored of an employee.
+# The stored data of an employee.
 
 
 def _employee(employee_id: UUID) -> Rows:

@@ -189,7 +189,7 @@ class AccountDataSchema(RecordSchema):
     photos = list_of(StoredUserPhotoSchema, "The one that is kept, or none; `image` is in base64.")
     audit = list_of(
         StoredAuditEntrySchema,
-        "Changes of these records, the oldest first. Who made one is told where it was the person.",
+        "Changes of these records, the oldest first. The author is told where it was the person.",
     )
 
 

@@ -124,7 +124,7 @@ def erase_employee(*, employee_id: UUID, principal: Principal) -> UUID:
         _empty(employee)
         db.session.execute(delete(FormTeacher).where(FormTeacher.employee_id == employee.id))
         db.session.execute(delete(SubjectTeacher).where(SubjectTeacher.employee_id == employee.id))
-        # What every employee refers to is emptied, the rest is deleted.
+        # The contact that every employee has is emptied, others are deleted.
         contact = get(Contact, employee.contact_id, for_update=True)
         _empty(contact)
         _audit_erasure(

@@ -32,10 +32,10 @@ class DataOfStudent(MethodView):
     @blp.requires(*needed_to_read(*tables_of(StudentDataSchema)), run=Run.AUDITED)
     @blp.returns(StudentDataSchema, tagged=False, if_empty=service.check_student)
     def get(self, id: UUID) -> Any:
-        """Show all that is stored of a student, with what the audit log says of their records.
+        """Show the stored data of a student, with the audit log's entries on their records.
 
-        It needs the permission of each area that is told of. What they did themselves is listed by `GET /audit?actor=`
-        with the id of their account.
+        It needs the permission of each area of the answer. Their own acts are listed by `GET /audit?actor=` with the id
+        of their account.
         """
         service.record_copy(of="student", record_id=id)
         return reads.student_data(id)
@@ -58,10 +58,10 @@ class DataOfGuardian(MethodView):
     @blp.requires(*needed_to_read(*tables_of(GuardianDataSchema)), run=Run.AUDITED)
     @blp.returns(GuardianDataSchema, tagged=False, if_empty=service.check_guardian)
     def get(self, id: UUID) -> Any:
-        """Show all that is stored of a guardian: record, children, account, and what the audit log says of them.
+        """Show the stored data of a guardian: record, children, account, and the audit log's entries on them.
 
-        Not who stopped their access to a child, nor why. It needs the permission of each area that is told of. What
-        they did themselves is listed by `GET /audit?actor=` with the id of their account.
+        Without author and reason of a stop of their access to a child. It needs the permission of each area of the
+        answer. Their own acts are listed by `GET /audit?actor=` with the id of their account.
         """
         service.record_copy(of="guardian", record_id=id)
         return reads.guardian_data(id)
@@ -85,10 +85,10 @@ class DataOfEmployee(MethodView):
     @blp.requires(*needed_to_read(*tables_of(EmployeeDataSchema)), run=Run.AUDITED)
     @blp.returns(EmployeeDataSchema, tagged=False, if_empty=service.check_employee)
     def get(self, id: UUID) -> Any:
-        """Show all that is stored of an employee, deleted or not, with what the audit log says of their records.
+        """Show the stored data of an employee, deleted or not, with the audit log's entries on their records.
 
-        It needs the permission of each area that is told of. What they did themselves is listed by `GET /audit?actor=`
-        with the id of their account.
+        It needs the permission of each area of the answer. Their own acts are listed by `GET /audit?actor=` with the id
+        of their account.
         """
         service.record_copy(of="employee", record_id=id)
         return reads.employee_data(id)

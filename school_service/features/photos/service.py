@@ -32,7 +32,7 @@ LIMITS = PictureLimits(
     make_smaller=MAKE_SMALLER,
     make_larger="Take it again, some 500 pixels wide.",
 )
-# What is made of a narrow picture has sides of a few pixels.
+# The photo of a narrow picture has sides of a few pixels.
 _MADE = replace(LIMITS, least=1)
 _DIGITS = 12  # of the hash, in the column of the user and in the address
 

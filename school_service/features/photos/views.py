@@ -47,7 +47,7 @@ class Photo(MethodView):
     def get(self, version: dict[str, Any], id: UUID) -> Any:
         """Show the photo of a user.
 
-        Users need no permission for their own, and for those of students and form teachers to whom they are related.
+        Users need no permission for their own, and for photos of students and form teachers in relation to them.
         """
         return reads.photo(id)
 
@@ -58,7 +58,7 @@ class Photo(MethodView):
         """Set the photo of a user: a JPEG or PNG of at most 8 MiB; needs every permission that the user has.
 
         From 64 to 8,000 pixels a side, and 24 million in all. It is made anew: upright, within 480 by 600 pixels,
-        without what a camera has written into it, such as the place.
+        without the camera's metadata, such as the place.
         """
         return service.put_photo(user_id=id, content=image.read(), principal=current_principal())
 

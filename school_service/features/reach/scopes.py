@@ -51,7 +51,7 @@ DAYS_OF_ENDED_SESSIONS = 60
 # Unlike false() it stays one of several conditions, whose tables a statement needs.
 _NOTHING: Condition = literal_column("false", Boolean())
 
-# What everybody who is let in at all may read, since it is of the school and of no person.
+# Tables that every caller who is let in may read, since they are of the school and of no person.
 _EVERYBODYS = (
     "classrooms",
     "departments",
@@ -230,7 +230,7 @@ def scores_in_reach(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Co
     """
     if not reach.by("T"):
         return is_form_student(reach, student_id)
-    # By the students alone PostgreSQL finds what may be in reach, such as scores, by an index.
+    # By the students alone PostgreSQL finds rows that may be in reach, such as scores, by an index.
     may_be = _is_one_of(student_id, _array_of(select(_now_in_arms(reach).c.student_id)))
     return may_be & _any_of(
         is_form_student(reach, student_id), _is_taker(reach, cohort_subject_id, student_id)

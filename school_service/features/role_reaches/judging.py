@@ -13,7 +13,7 @@ from school_service.core.errors import Conflict, Invalid, Locked, Unknown
 from school_service.features.people.models import ADMINISTRATOR, OWN, SCHOOL
 from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL, SEEDED_ROLES, SeededRole
 
-MOST = 1000  # of a list of what a switch changes
+MOST = 1000  # entries of a list of a switch's changes
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class RoleReachesSchema(Schema):
 class RoleReachOptionsSchema(Schema):
     """Whether to switch at all."""
 
-    dry_run = described(QueryBoolean, "Answers what would change, and changes nothing.", load_default=False)
+    dry_run = described(QueryBoolean, "Answers the changes to come, and changes nothing.", load_default=False)
 
 
 class SwitchedRoleSchema(NamedSchema):
@@ -112,8 +112,8 @@ class DifferingRoleSchema(RecordSchema):
 
     role = described(fields.UUID, "The id of the role.")
     name = fields.String()
-    more = _permissions("What it has beside those of a new school.")
-    less = _permissions("What it lacks of those of a new school.")
+    more = _permissions("Permissions beside those of a new school.")
+    less = _permissions("Permissions lacking of those of a new school.")
 
 
 class SwitchedRolesSchema(PlantedSchema):
@@ -131,4 +131,4 @@ class SwitchedRolesSchema(PlantedSchema):
     differs = list_of(
         DifferingRoleSchema, "Roles with other permissions than those of the same name of a new school."
     )
-    uncovered = record_of(UncoveredSchema, "What nobody would reach as their own.")
+    uncovered = record_of(UncoveredSchema, "Records that nobody would reach as their own.")

@@ -55,7 +55,7 @@ def switch(
     permission for the whole school.
     """
     ids = [each["role"] for each in roles]
-    # The roles first, as whoever changes the permissions of one does.
+    # The roles first, as in a change of a role's permissions.
     locks = () if dry_run else (reads.lock_roles(ids), lock_administrators())
     row = means.send(*locks, reads.switching(ids, list(GIVEN_TO) if add_seeded else []))
     switching = judge(row or {}, roles, add_seeded=add_seeded)

@@ -28,7 +28,7 @@ class RoleReaches(MethodView):
     @blp.arguments(RoleReachesSchema)
     @blp.returns(SwitchedRolesSchema)
     def put(self, options: dict[str, Any], body: dict[str, Any]) -> Any:
-        """Let roles reach the whole school's records, or one's own alone; tells who loses or gains what.
+        """Let roles reach the whole school's records, or one's own alone; answers the losses and gains of users.
 
         It works from each user's next request on. See it first: a dry run answers the same, and changes nothing.
         """

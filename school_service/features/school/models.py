@@ -146,7 +146,7 @@ class Term(Record):
     __tablename__ = "terms"
     __table_args__ = (
         UniqueConstraint("session_id", "term", info={"members": ("term",)}),
-        # What belongs to a term belongs to its session: other tables refer to both together.
+        # Rows of a term are rows of its session: other tables refer to both together.
         UniqueConstraint("id", "session_id"),
         CheckConstraint("term IN ('FIRST', 'SECOND', 'THIRD')", name="term"),
     )
@@ -209,8 +209,8 @@ class Cohort(Record):
     """A classroom in one academic session, such as JSS 1 of 2025/2026."""
 
     __tablename__ = "cohorts"
-    # What happened in a cohort happened in its session: other tables refer to both together, so that a cohort
-    # with a history can't be moved to another session.
+    # Rows of a cohort are rows of its session: other tables refer to both together, so that a cohort with a history
+    # can't be moved to another session.
     __table_args__ = (
         UniqueConstraint("classroom_id", "session_id", info={"members": ("classroom", "session_id")}),
         UniqueConstraint("id", "session_id"),
@@ -237,9 +237,9 @@ class Batch(Record):
 class Enrollment(Record):
     """A student in a batch: the beginning and, once it has ended, the end.
 
-    Cohort and session are the batch's own. The session is here so that a student can be in one batch of it
-    at most, whoever writes at the same time. `started_at` and `ended_at` are the moments of entering both; `started_on`
-    and `ended_on` are the first and the last day in the class, as the school knows them, else null.
+    Cohort and session are the batch's own. The session is here so that a unique index holds a student to one batch of
+    it. `started_at` and `ended_at` are the moments of entering both; `started_on` and `ended_on` are the first and the
+    last day in the class, as the school knows them, else null.
     """
 
     __tablename__ = "enrollments"

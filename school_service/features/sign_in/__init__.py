@@ -1,1 +1,1 @@
-"""How people sign in by a client: sessions, codes, refresh tokens and what they are exchanged for."""
+"""Signing in by a client: sessions, and the exchange of codes and refresh tokens for tokens."""

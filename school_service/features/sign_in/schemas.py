@@ -14,12 +14,12 @@ class UserSessionSchema(RecordSchema):
 
     id = fields.UUID()
     client = described(fields.String, "The client's id.")
-    client_name = described(fields.String, "What people are shown of it.")
+    client_name = described(fields.String, "The client's name, as people see it.")
     created_at = described(fields.AwareDateTime, "When the user signed in.")
     last_used_at = described(fields.AwareDateTime, "When its refresh token was used last.")
     expires_at = described(fields.AwareDateTime, "When it ends, however much it is used.")
     address = described(fields.String, "The network address that the user signed in from.", allow_none=True)
-    user_agent = described(fields.String, "What the browser called itself then.", allow_none=True)
+    user_agent = described(fields.String, "The browser, as its User-Agent named it then.", allow_none=True)
     current = described(fields.Boolean, "Whether the token of the request is of it.")
 
 

@@ -94,7 +94,7 @@ def _read(prefix: str, text: str, length: int) -> bytes | None:
         content = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
     except ValueError:
         return None
-    # What is written in another way than ours has not come from here.
+    # A text that `_encode` writes otherwise has not come from here.
     return content if len(content) == length and _encode(content) == encoded else None
 
 

@@ -29,12 +29,12 @@ class AttendanceCodeSchema(RecordSchema):
 class NewAttendanceCodeSchema(Schema):
     """A code, in its place of the list."""
 
-    code = described(Text, "Letters and digits; each once, in whatever case.", CODE_LENGTH)
+    code = described(Text, "Letters and digits; each once, in any case.", CODE_LENGTH)
     name = Text(CODE_NAME_LENGTH)
     kind = described(Choice, _KIND, KINDS)
 
 
-blp = Blueprint("attendance-codes", __name__, description="What marks in registers say.")
+blp = Blueprint("attendance-codes", __name__, description="The codes of marks in registers.")
 
 
 @blp.route("/attendance-codes")
@@ -51,5 +51,5 @@ class AttendanceCodes(MethodView):
     @blp.takes_list(NewAttendanceCodeSchema, most=MOST_CODES)
     @blp.returns_list(AttendanceCodeSchema)
     def put(self, codes: list[dict[str, Any]]) -> Any:
-        """Replace the codes; one of them is PRESENT and one ABSENT. What is marked keeps the kind that it has."""
+        """Replace the codes; one of them is PRESENT and one ABSENT. Marks keep their kind."""
         return service.set_codes(codes)

@@ -64,8 +64,8 @@ class AbsenceOfDaySchema(RecordSchema):
     batch = described(fields.UUID, "The register's.")
     batch_name = described(fields.String, "The batch's name.")
     part = text_of(DAY_PARTS, "The register's part of the day.")
-    code = described(fields.String, "That which counts: the correction's, else the mark's.")
-    kind = text_of((ABSENT, EXCUSED), "What the code counted when it was given.")
+    code = described(fields.String, "The code that counts: the correction's, else the mark's.")
+    kind = text_of((ABSENT, EXCUSED), "The kind of the code when it was given.")
     guardians = list_of(NotifiedGuardianSchema, "The primary first, then by name.")
 
 

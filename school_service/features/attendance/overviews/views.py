@@ -28,7 +28,7 @@ from school_service.features.attendance.overviews.schemas import (
 from school_service.web.app_state import current_user_id
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("attendance", __name__, description="What registers come to.")
+blp = Blueprint("attendance", __name__, description="Sums and absences of registers.")
 
 
 @blp.route("/registers/missing")
@@ -106,6 +106,7 @@ class StudentAttendance(MethodView):
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
         """Show how often a student was there in a term, week by week, and each mark as it counts.
 
-        Students and guardians need no permission for their own, and see what the school's settings let families read.
+        Students and guardians need no permission for their own, and see as much as the school's settings let families
+        read.
         """
         return reads.attendance_of_student(id, filters["term"], current_user_id())

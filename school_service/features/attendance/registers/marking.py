@@ -109,7 +109,7 @@ def mark(
     """
     given = {str(row["student"]): _new(number, row, register, codes) for number, row in enumerate(marks)}
     if seen > register.version:
-        # What was seen is another register: this one was made after that was deleted.
+        # The caller has seen another register: this one was made after its deletion.
         seen = 0
     changed = [new for new in given.values() if _differs(new)]
     conflicts = [new for new in changed if new.person.version > seen]

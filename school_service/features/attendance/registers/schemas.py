@@ -65,9 +65,9 @@ class MarkSchema(RecordSchema):
 
     student = fields.Nested(AttendanceStudentSchema)
     code = fields.String(allow_none=True)
-    kind = text_of(KINDS, "What the code counted when it was given.", allow_none=True)
+    kind = text_of(KINDS, "The kind of the code when it was given.", allow_none=True)
     note = fields.String(allow_none=True)
-    arrived = described(fields.String, "HH:MM, of who came late.", allow_none=True)
+    arrived = described(fields.String, "HH:MM, of a student who came late.", allow_none=True)
     correction = fields.Nested(CorrectionSchema, allow_none=True)
     counts = text_of(KINDS, "The kind that counts: the correction's, else the mark's.", allow_none=True)
 
@@ -96,12 +96,12 @@ class RegisterSchema(RecordSchema):
     changed_at = fields.AwareDateTime(allow_none=True)
     changed_by_name = fields.String(allow_none=True)
     marks = list_of(MarkSchema)
-    enrolled = described(fields.Integer, "Who is in the class now.")
+    enrolled = described(fields.Integer, "Students in the class now.")
     present = described(fields.Integer, "With those who came late.")
     late = fields.Integer()
     absent = described(fields.Integer, "With those who are excused.")
     excused = fields.Integer()
-    unmarked = described(fields.Integer, "Who has neither a mark nor a correction.")
+    unmarked = described(fields.Integer, "Students without a mark or a correction.")
 
 
 class RegisterKeySchema(Schema):
@@ -153,7 +153,7 @@ class NewMarkSchema(Schema):
         pattern=_TIME_OF_DAY,
         required=False,
         allow_none=True,
-        metadata={"format": "hh:mm", "description": "HH:MM, of who came late."},
+        metadata={"format": "hh:mm", "description": "HH:MM, of a student who came late."},
     )
 
 
@@ -162,8 +162,8 @@ class NewRegisterSchema(_BodyKeySchema):
 
     version = described(
         StrictInteger,
-        "That of the register which was seen last, by default 0: none. What differs from a mark "
-        "that has changed since is refused (409).",
+        "The version of the register as it was read, by default 0: none. A mark that differs from "
+        "one changed since is refused (409).",
         0,
         required=False,
     )
@@ -179,7 +179,7 @@ class NewRegisterSchema(_BodyKeySchema):
     taken_at = described(
         Moment, "When the teacher marked, at most 5 minutes ahead; it decides nothing.", required=False
     )
-    force = described(StrictBoolean, "Replace what somebody changed since, too.", required=False)
+    force = described(StrictBoolean, "Replace marks that somebody changed since, too.", required=False)
 
 
 class NewCorrectionSchema(Schema):

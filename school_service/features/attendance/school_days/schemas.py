@@ -32,7 +32,7 @@ class SchoolDaySchema(RecordSchema):
         "In which school is open, and classes are called; empty on a closed day.",
         text_of(DAY_PARTS),
     )
-    name = described(fields.String, "Such as that of a holiday.", allow_none=True)
+    name = described(fields.String, "Such as the name of a holiday.", allow_none=True)
 
 
 class SchoolDayFilterSchema(Schema):
@@ -58,7 +58,7 @@ class NewSchoolDaySchema(Schema):
     """The status of a day, or of one half of it."""
 
     date = IsoDate()
-    status = described(Choice, "USUAL takes back what was said: then the weekday decides.", DAY_STATUSES)
+    status = described(Choice, "USUAL takes the exception back: then the weekday decides.", DAY_STATUSES)
     part = described(
         Choice, "Of one half alone, in a school that has half days.", HALVES, required=False, allow_none=True
     )

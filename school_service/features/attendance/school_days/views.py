@@ -27,7 +27,7 @@ class SchoolDays(MethodView):
     @blp.arguments(SchoolDayFilterSchema, location="query")
     @blp.returns_list(SchoolDaySchema)
     def get(self, days: dict[str, Any]) -> Any:
-        """List the school days between two days, by the terms' calendars, the weekdays and what is said of days."""
+        """List the school days between two days, by the terms' calendars, the weekdays and the exceptions."""
         return service.school_days(days["first"], days["last"])
 
     @blp.requires(Permission.TERMS_WRITE)

@@ -24,10 +24,10 @@ from school_service.web.schemas import RecordSchema, Schema, described, text_of
 _WORDS = {
     "parts": "DAY: a class is called once a day. HALF_DAYS: in the morning and in the afternoon, each by itself.",
     "weekdays": "On which school is open; 1 is Monday.",
-    "roll_up": "What cards say of attendance. TYPED: what is typed in. REGISTERS: what the registers come to.",
+    "roll_up": "The attendance on cards. TYPED: the numbers typed in. REGISTERS: the sums of the registers.",
     "lock_after": "Days after which the office alone changes a register; null: never.",
     "chronic_percent": "Of the times opened, in percent: from this share of times absent on, absence is chronic.",
-    "families_read": "What students and guardians read: all marks, sums alone, or nothing.",
+    "families_read": "Attendance that students and guardians read: all marks, sums alone, or nothing.",
 }
 
 
@@ -74,5 +74,5 @@ class AttendanceSettings(MethodView):
     @blp.returns(AttendanceSettingsSchema)
     @blp.if_match(service.attendance_settings, service.lock_days, lock_settings)
     def patch(self, changes: dict[str, Any]) -> Any:
-        """Change how the school keeps registers; what is marked stays as it is."""
+        """Change how the school keeps registers; marks stay as they are."""
         return service.change_attendance_settings(**changes)

@@ -48,11 +48,10 @@ class FilledInRegisterSheet(MethodView):
     @blp.answers(409)
     @blp.returns(UploadedRowsSchema)
     def post(self, file: FileStorage, options: dict[str, Any]) -> Any:
-        """Mark registers by a filled-in sheet, all or none; a blank cell leaves what is there alone.
+        """Mark registers by a filled-in sheet, all or none; a blank cell leaves its mark alone.
 
-        A register in which nobody is unmarked then is submitted. The week is that which the sheet itself names, where
-        it has a sheet Details. What was changed since the sheet was downloaded is 409: `errors.rows` names each, and
-        who changed it.
+        A register in which nobody is unmarked then is submitted. The week is the one on the sheet Details, where there
+        is one. Marks changed since the download are 409: `errors.rows` names each, and its author.
         """
         upload = week.RegisterUpload(file_name=file.filename or "", principal=current_principal(), **options)
         return upload.run(file.stream)

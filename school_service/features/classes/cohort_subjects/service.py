@@ -70,7 +70,7 @@ def delete_cohort_subject(*, cohort_subject_id: UUID) -> UUID:
     A subject chosen by students as an elective, or with assessments or scores, is a conflict; a deleted assessment
     counts if it has scores or absences. Raises NotFound.
     """
-    # The cohort first: who is being enrolled meanwhile takes what is taught before, or after.
+    # The cohort first: students enrolled meanwhile take the subjects as they were before, or after.
     record = DELETION.lock(cohort_subject_id, reads.lock_cohort_of(cohort_subject_id))
     audit_change(ENTITY, cohort_subject_id, old=record.values)
     return record.delete()

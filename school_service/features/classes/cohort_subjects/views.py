@@ -19,7 +19,7 @@ from school_service.features.classes.cohort_subjects.schemas import (
 from school_service.features.people.students.schemas import StudentSchema
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("cohort-subjects", __name__, description="What is taught to a cohort, and who takes it.")
+blp = Blueprint("cohort-subjects", __name__, description="The subjects of a cohort, and their takers.")
 
 
 @blp.route("/cohort-subjects")

@@ -58,9 +58,9 @@ def enroll(
     """Enroll students into a batch of a cohort and its compulsory subjects; returns their ids, each once.
 
     A student in another batch of the cohort moves, a student in this one stays there; all or nothing. `started_on` is
-    the first day there, if it is known, and `started_on_each` that of some students; the last day in the former batch
-    is the one before. Raises NotFound, Invalid for a batch of another cohort, for days outside of the session or not
-    after the first one in the former batch, and naming students unknown or not ACTIVE; Conflict naming students in
+    the first day there, if it is known, and `started_on_each` another one for some students; the last day in the former
+    batch is the one before. Raises NotFound, Invalid for a batch of another cohort, for days outside of the session or
+    not after the first one in the former batch, and naming students unknown or not ACTIVE; Conflict naming students in
     another cohort of the session.
     """
     student_ids = list(dict.fromkeys(students))

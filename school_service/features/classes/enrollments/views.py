@@ -67,8 +67,8 @@ class Enrollments(MethodView):
     def post(self, enrollment: dict[str, Any], id: UUID) -> Any:
         """Enroll students into a batch of the cohort and into its compulsory subjects, all or none.
 
-        Who is in another batch of the cohort moves: a first day in the new one ends the former the day before. Who is
-        in this batch stays there, and a first day is taken. Answers the students of the request.
+        A student in another batch of the cohort moves: a first day in the new one ends the former the day before. A
+        student in this batch stays there, and gets the first day. Answers the students of the request.
         """
         return reads.students(student_ids=service.enroll(cohort_id=id, **enrollment))
 

@@ -34,7 +34,7 @@ def texts_of(values: Mapping[str, Any], prefix: str) -> dict[str, str]:
 
 
 def nested(written: Mapping[str, Any], values: Mapping[str, Any], student: Any) -> dict[str, Any]:
-    """Nest what was written in a row as the body of PATCH /students/{id} is nested, another guardian beside the first.
+    """Nest the written cells of a row as the body of PATCH /students/{id} is nested, another guardian beside the first.
 
     A new name of a guardian brings all cells of the guardian with it. Raises Invalid for a guardian without a name.
     """
@@ -66,7 +66,7 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A guardian whom a row sets, and the cell of the row for an error."""
+    """A guardian that a row sets, and the cell of the row for an error."""
 
     row: int
     column: str
@@ -75,7 +75,7 @@ class Written:
 
 
 def guardians_of(student: Any, row: Row, changed: Mapping[str, Any]) -> Iterator[Written]:
-    """Find the guardians whom a row sets by its changed cells: another before the primary, who may become another."""
+    """Find the guardians that a row sets by its changed cells: another before the primary, who may become another."""
     for prefix in reversed(PREFIXES):
         names = _written(changed, prefix)
         if not names:

@@ -437,7 +437,7 @@ def _store(
     hashes: Sequence[str | None],
 ) -> tuple[Finding | None, dict[str, Any] | None]:
     """Store the students; returns their guardians, and others' changes of the accounts of these."""
-    # Cohorts come before the counter: whoever has locked one never waits for the number of a student.
+    # Cohorts come before the counter: a transaction with a locked cohort never waits for a student's number.
     cohort_ids = {batch.cohort_id for batch in classes if batch is not None}
     if cohort_ids:
         lock_cohorts(cohort_ids=cohort_ids)

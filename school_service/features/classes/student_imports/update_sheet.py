@@ -393,7 +393,8 @@ class StudentUpdate(SheetUpload[Changes]):
         return RowCounts(0, len(changed), len(matched) - len(changed))
 
     def _store(self, changed: Sequence[tuple[Any, Mapping[str, Any]]]) -> dict[str, Any] | None:
-        """Store the changes; returns what others made of accounts that get a child. A dry run foresees it alone."""
+        """Store the changes; returns others' credentials of accounts that get a child. A dry run foresees these
+        alone."""
         accounts = self.families.accounts if self.families else []
         if self.dry_run:
             return gain_of_accounts(*accounts).foresee() if accounts else None
@@ -428,7 +429,7 @@ class StudentUpdate(SheetUpload[Changes]):
         raise_changed_rows(errors, letters=self.content.letters, people=people)
 
     def _require(self, changed: Iterable[tuple[Any, Mapping[str, Any]]]) -> None:
-        """Require what an account has of who renames its user; most students have roles given to all alone."""
+        """Require an account's permissions for renaming its user; most students have roles given to all alone."""
         of_user = {of.name for of, _ in headed(User)}
         renamed = [student.user_id for student, new in changed if of_user & new.keys()]
         with_roles = (
@@ -515,7 +516,7 @@ def _numbers_in_use(matched: Changes) -> Iterator[RowError]:
 
 
 def _write(model: type[Any], entity: str, changed: Iterable[tuple[UUID, Any, Mapping[str, Any]]]) -> None:
-    """Change columns of a model, in one statement, and write what differs to the audit log."""
+    """Change columns of a model, in one statement, and write the differences to the audit log."""
     columns = [of for of, _ in headed(model)]
     names = {of.name for of in columns}
     rows = [

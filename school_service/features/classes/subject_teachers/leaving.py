@@ -33,9 +33,9 @@ def delete_employee(
     """Delete an employee as `employees.delete_employee` does; their work is not left behind.
 
     Assignments that hold after today end today, and those yet to begin go. `hand_over`: an employee who has each of
-    them from today on, and the form classes; what the heir has already stays as it is. `release`: nobody has them.
-    Raises Conflict for an employee with such work and neither of both, Invalid for an heir who may not teach, Forbidden
-    if the principal may not assign, or take, and the errors of `employees.delete_employee`.
+    them from today on, and the form classes; the heir's own work stays as it is. `release`: nobody has them. Raises
+    Conflict for an employee with such work and neither of both, Invalid for an heir who may not teach, Forbidden if the
+    principal may not assign, or take, and the errors of `employees.delete_employee`.
     """
     if hand_over is not None:
         principal.require([Permission.TEACHERS_WRITE], _PURPOSE)
@@ -48,7 +48,7 @@ def delete_employee(
         reads.left_behind(employee_id, hand_over),
     )
     if row is None:
-        raise RuntimeError("What an employee leaves behind has one row.")
+        raise RuntimeError("The work of a leaving employee has one row.")
     left = {**row, **{part: orjson.loads(row[part]) for part in ("assignments", "batches")}}
     if hand_over == employee_id:
         raise Invalid.field("hand_over", "is the employee who leaves")
@@ -64,7 +64,7 @@ def delete_employee(
         execute(*writes)
     deleted = employees.delete_employee(employee_id=employee_id, principal=principal)
     if not is_told:
-        # Now, so that nobody is told of the work of an employee whom they may not delete.
+        # Now, so that a caller without the right to delete the employee is not told of their work.
         _refuse_work(left, named=principal.has(Permission.TEACHERS_READ))
     return deleted
 

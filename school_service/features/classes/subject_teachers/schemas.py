@@ -19,7 +19,7 @@ def teacher_names() -> fields.Field[Any]:
     """Make the field for the names of a subject's teachers."""
     return described(
         fields.List,
-        "The names of who teaches it, with their titles, by last name: of those who are assigned to "
+        "The names of its teachers, with their titles, by last name: of those who are assigned to "
         "the arm or, where nobody is, to all arms.",
         fields.String(),
     )
@@ -52,7 +52,7 @@ class SubjectTeacherFilterSchema(Schema):
 
     cohort_subject = described(Id, "The cohort subject that is taught.", required=False)
     batch = described(Id, "The arm that is taught, by its own assignments or those of all.", required=False)
-    employee = described(Id, "Who teaches.", required=False)
+    employee = described(Id, "The teacher.", required=False)
     session = described(sought_text, _SESSION, required=False)
 
 
@@ -60,7 +60,7 @@ class NewSubjectTeacherSchema(Schema):
     """An assignment, new or changed."""
 
     cohort_subject = described(Id, "The cohort subject that is taught.")
-    employee = described(Id, "Who teaches, of whatever category.")
+    employee = described(Id, "The teacher, of any category.")
     batch = described(Id, "An arm of its cohort; without it, all arms.", load_default=None, allow_none=True)
     starts_on = described(IsoDate, _STARTS, load_default=None, allow_none=True)
     ends_on = described(IsoDate, _ENDS, load_default=None, allow_none=True)
@@ -79,7 +79,7 @@ class SubjectTeachersSchema(Schema):
 
 
 class LeavingSchema(Schema):
-    """The future of what an employee who leaves teaches and looks after."""
+    """The future of the subjects and form classes of a leaving employee."""
 
     hand_over = described(
         Id,
@@ -109,7 +109,9 @@ class CopySchema(Schema):
 class CopyOptionsSchema(Schema):
     """Whether to copy at all."""
 
-    dry_run = described(QueryBoolean, "Answers what would be copied, and copies nothing.", load_default=False)
+    dry_run = described(
+        QueryBoolean, "Answers the assignments to copy, and copies nothing.", load_default=False
+    )
 
 
 class UncopiedSchema(RecordSchema):
@@ -121,7 +123,7 @@ class UncopiedSchema(RecordSchema):
     employee_name = described(fields.String, "First and last name.")
     code = text_of(
         UNCOPIED,
-        "What the other session lacks: the cohort, its subject or its arm; LEFT: the employee is "
+        "The gap in the other session: the cohort, its subject or its arm; LEFT: the employee is "
         "deleted; ENDED: it ended before today, and before the last day of its session.",
     )
 

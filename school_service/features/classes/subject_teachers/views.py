@@ -36,7 +36,7 @@ class SubjectTeachers(MethodView):
     @blp.returns_page(SubjectTeacherSchema, if_empty=service.check_subject_teacher_filter)
     @blp.arguments(SubjectTeacherFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List who teaches what, by class, subject, arm and name."""
+        """List the subject teachers, by class, subject, arm and name."""
         return reads.subject_teachers(**filters)
 
     @blp.requires(Permission.TEACHERS_WRITE)
@@ -70,9 +70,10 @@ class CopyOfSubjectTeachers(MethodView):
     @blp.arguments(CopySchema)
     @blp.returns(CopiedSchema)
     def post(self, options: dict[str, Any], sessions: dict[str, Any]) -> Any:
-        """Copy who teaches what from one session into another, without dates; what is there already stays.
+        """Copy the subject teachers of one session into another, without dates; assignments already there stay.
 
-        Cohorts are matched by classroom, subjects by what is taught, arms by name; answers what finds no match.
+        Cohorts are matched by classroom, cohort subjects by subject, arms by name; answers the assignments without a
+        match.
         """
         return service.copy_subject_teachers(**sessions, **options)
 
@@ -87,10 +88,10 @@ class LeavingEmployee(MethodView):
     @blp.returns_deleted()
     @blp.if_match(employee, reads.lock_subjects_of, reads.lock_batches_of, row_lock(Employee), account_lock)
     def delete(self, options: dict[str, Any], id: UUID) -> Any:
-        """Delete an employee and their user account; the records stay. What they teach is handed over, or released.
+        """Delete an employee and their user account; the records stay. Their subjects are handed over, or released.
 
-        Who teaches a subject or has a form class in a session that is current, or ended at most 60 days ago, is 409,
-        which counts and names these, unless `hand_over` or `release` says what becomes of them. Assignments end today
-        and are listed with `employee`; those of the heir begin today, and what the heir teaches already stays.
+        An employee with a subject or a form class in a session that is current, or ended at most 60 days ago, is 409,
+        which counts and names these, unless `hand_over` or `release` is given. Assignments end today and are listed
+        with `employee`; those of the heir begin today, beside the heir's own.
         """
         return leaving.delete_employee(employee_id=id, principal=current_principal(), **options)

@@ -1,6 +1,6 @@
 """The one table of resources: the kinds of records that an export has and changes tell of.
 
-A record is stored facts, with ids for what it names. `without` names the members of a GET that are not in a record,
+A record is stored facts, with ids for other records. `without` names the members of a GET that are not in a record,
 since they are another record's, of an actor, computed, or of the day or the request.
 """
 
@@ -145,7 +145,7 @@ class Resource:
 
 
 def _members(model: Any, *without: str) -> dict[str, Any]:
-    """Name the columns of a table as members: ids by what they name; actors are left out."""
+    """Name the columns of a table as members: `user_id` as `user`; actors are left out."""
     return {
         "createdAt" if column.key == "created_at" else column.key.removesuffix("_id"): column
         for column in model.__table__.c
@@ -366,7 +366,7 @@ def _settings(name: str, query: Callable[[], Query], *, listed: bool = True) -> 
     return Resource(SETTINGS, _READ.SETTINGS_READ, None, query, only=name, listed=listed, is_text=True)
 
 
-# In this order an export has them: what a record names comes before it.
+# In this order an export has them: a record comes behind all that it refers to.
 RESOURCES: tuple[Resource, ...] = (
     Resource("roles", _READ.ROLES_READ, "role", roles.query),
     Resource("users", _READ.USERS_READ, "user", _users, ("photo", "school", "student")),

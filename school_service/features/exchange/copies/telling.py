@@ -1,7 +1,7 @@
-"""Which entries of the audit log tell of which records, and the statement of the changes they tell of.
+"""The records of each entry of the audit log, and the statement of their changes.
 
-An entry tells of the record of its id by its action (`Resource.entity`). The rules tell of others: a list of which it
-has a row, and what is hidden, shown or changed with its record, found in the tables.
+An entry tells of the record of its id by its action (`Resource.entity`). The rules tell of others: a list with its row,
+and records that are hidden, shown or changed with its record, found in the tables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOT_OF_RECORDS = frozenset(
         *("export", "backup", "restore", "audit", "audit-pruning", "permission", "school"),
     }
 )
-"""Entities of the audit log that tell of no record: of security, and of what is read and kept."""
+"""Entities of the audit log that tell of no record: of security, and of reading and keeping."""
 
 
 class Rule(NamedTuple):
@@ -33,7 +33,7 @@ class Rule(NamedTuple):
     ids: str = "SELECT e.entity_id"
 
 
-# What became of a record, in SQL: by the entry's action; updated; updated or created, as long as it is there.
+# The operation on a record, in SQL: by the entry's action; updated; updated or created, as long as it is there.
 _BY_ACTION = """
 CASE WHEN {ERASED} THEN 'erased' WHEN e.old ->> 'deleted' = 'true' THEN 'created'
 ELSE CASE e.action WHEN 'create' THEN 'created' WHEN 'update' THEN 'updated' ELSE 'deleted' END END"""
@@ -41,7 +41,7 @@ _UPDATED, _DELETED, _ERASED = "'updated'", "'deleted'", "'erased'"
 _IF_THERE, _SHOWN = "'updated if there'", "'created if there'"
 _STAYS = "CASE e.action WHEN 'create' THEN 'created' ELSE 'updated' END"
 
-# Parts of statements, named in capitals; a name in small letters is that of a table.
+# Parts of statements, named in capitals; names in small letters are of tables.
 _PARTS = {
     "ERASED": "coalesce(e.new ->> 'erased' = 'true', false)",
     "HIDES": "(e.action = 'delete' OR e.old ->> 'deleted' = 'true')",
@@ -136,7 +136,7 @@ WHEN steps[cardinality(steps)] = 'deleted' THEN 'deleted'
 WHEN steps[1] = 'deleted' THEN 'updated'
 WHEN 'created' = ANY (steps) THEN 'created' ELSE 'updated' END"""
 
-# What is told of each set; it ends with the set that brings it to the limit.
+# The changes of each set; they end with the set that brings them to the limit.
 _CHANGES = """
 WITH told AS MATERIALIZED (
     SELECT number, at, resource, id, {ONE} AS operation
@@ -229,7 +229,7 @@ def changes_between(
 
 
 def _became(resources: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
-    """Write what became of a record: of one of these resources by whether it is there now."""
+    """Write the operation on a record: of one of these resources by whether it is there now."""
     if not resources:
         return "t.became", ()
     cases = " ".join(f"WHEN '{name}' THEN ({_THERE[name].sql})" for name in resources)

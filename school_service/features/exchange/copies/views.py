@@ -102,8 +102,8 @@ class Export(MethodView):
 
         The first line is `{"school", "moment", "cursor", "resources"}`: GET /changes goes on from the cursor, and
         `resources` counts the records. Each other one is `{"resource", "id", "record"}`. A resource is there with the
-        permission to read it in the whole school. With `id` it is those records of one resource, without the first
-        line; who is not there has no line.
+        permission to read it in the whole school. With `id` these records of one resource are answered, without the
+        first line; an id without a record has no line.
         """
         names = filters.get("resource", NAMES)
         if "id" in filters:

@@ -270,7 +270,7 @@ def _people(exported: Exported) -> Subquery:
             user_id.label("user_id"), literal(role).label("role"), literal(rank, Integer).label("rank")
         )
 
-    # Whoever another file names is there, also when they have left; nobody else who has.
+    # People named by another file are there, also when they have left; others who have left are not.
     in_session: list[Any] = []
     if exported.has("enrollments") or exported.has("results"):
         in_session += [
@@ -575,7 +575,7 @@ def _line_items(exported: Exported) -> Rows:
                 sourcedId=Assessment.id,
                 title=Assessment.name,
                 description=func.nullif(_line(Assessment.description), ""),
-                # What was created later than it was due, was assigned by then.
+                # An assessment created after its due date was assigned by that date.
                 assignDate=func.least(cast(Assessment.created_at, Date), Assessment.due_date),
                 dueDate=Assessment.due_date,
                 classSourcedId=Assessment.cohort_subject_id,

@@ -54,8 +54,8 @@ class OneRosterCsv(MethodView):
         """Export an academic session, by default the current one, as a zip of OneRoster CSV files (bulk).
 
         `session` is its id or name, `version` 1.2 or, for receivers that read no other, 1.1: a record has the same
-        sourcedId in both, and keeps it. Files of sessions need `read:terms`, of courses and classes `read:cohorts`,
-        of who is in a class `read:students` too, as demographics do; scores need `read:gradebooks`, published results
+        sourcedId in both, and keeps it. Files of sessions need `read:terms`, of courses and classes `read:cohorts`, of
+        enrollments `read:students` too, as demographics do; scores need `read:gradebooks`, published results
         `read:results`, e-mail addresses `read:contacts`. A column is blank without its permission; the manifest says
         `absent` of a file without its own, and of every file that refers to it. With `file` all others are `absent`,
         also those that are referred to. All files tell of one moment. Where no session is current, they have headers

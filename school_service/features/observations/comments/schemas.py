@@ -67,7 +67,7 @@ class NewTermCommentSchema(Schema):
     )
     expected = described(
         Nested,
-        "What was there when it was read. Where a member that is to be replaced is another by now, "
+        "The members as they were read. Where a member to be replaced is another by now, "
         "nothing is stored (409).",
         ExpectedCommentSchema,
         required=False,

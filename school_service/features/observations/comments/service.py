@@ -107,8 +107,8 @@ def enter_comments(
     Returns the read model of the batch's comments; they are stored in its round trip. Raises Invalid for an unknown
     batch or term, and naming the students given twice, not in the batch, or present more often than school opened;
     Forbidden if a principal's comment changes and the caller may not write results, RowsChanged if something else than
-    expected would be replaced, and Conflict while the batch's results of the term are published, and for another number
-    of times present than that of the registers.
+    expected would be replaced, and Conflict while the batch's results of the term are published, and for a number of
+    times present that is not the registers'.
     """
     place = find_place(batch, term)
     listed = lock_class(place)

@@ -21,7 +21,7 @@ from school_service.web.blueprint import Blueprint
 from school_service.web.operations import Run
 from school_service.web.schemas import UploadedRowsSchema
 
-blp = Blueprint("comments", __name__, description="What is said of students' terms, and how often they came.")
+blp = Blueprint("comments", __name__, description="Comments on students' terms, and times present.")
 
 
 @blp.route("/comments")
@@ -32,7 +32,7 @@ class Comments(MethodView):
     @blp.arguments(CommentFilterSchema, location="query")
     @blp.returns_list(TermCommentSchema, if_empty=service.check_comment_filter)
     def get(self, filters: dict[str, Any]) -> Any:
-        """List the students of a batch by name, each with what is said of their term; the withdrawn are left out."""
+        """List the students of a batch by name, each with the comments of the term; the withdrawn are left out."""
         return reads.comments(filters["batch"], filters["term"])
 
     @blp.requires(Permission.METRICS_WRITE, own=related("F"))
@@ -43,7 +43,7 @@ class Comments(MethodView):
         """Enter comments on students of a batch, all or none; answers those of the whole batch.
 
         A member that is left out stays, null clears it. To change a principal's comment needs `write:results`, too.
-        What is not as `expected` is 409: `errors.rows` names each by its place in the list, from 0.
+        Members not as `expected` are 409: `errors.rows` names each by its place in the list, from 0.
         """
         return service.enter_comments(**body, principal=current_principal())
 
@@ -70,11 +70,11 @@ class FilledInSheet(MethodView):
     @blp.answers(409)
     @blp.returns(UploadedRowsSchema)
     def post(self, file: FileStorage, options: dict[str, Any]) -> Any:
-        """Enter the comments of a filled-in comment sheet, all or none; a blank cell leaves what is there alone.
+        """Enter the comments of a filled-in comment sheet, all or none; a blank cell leaves its member alone.
 
-        The term is that which the sheet itself names, where it has a sheet Details. To change a principal's comment
-        needs `write:results`, too. What was changed since the sheet was downloaded is 409: `errors.rows` names each,
-        and who changed it.
+        The term is the one on the sheet Details, where there is one. To change a principal's comment needs
+        `write:results`, too. Cells changed in the school since the download are 409: `errors.rows` names each, and its
+        author.
         """
         upload = sheet.CommentUpload(file_name=file.filename or "", principal=current_principal(), **options)
         return upload.run(file.stream)

@@ -57,7 +57,7 @@ def _records() -> Query:
         .join(Student, Student.id == Metric.student_id)
         .join(User, User.id == Student.user_id)
         .join(Term, Term.id == Metric.term_id)
-        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+        # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
         .order_by(*BY_NAME, Term.term, Metric.metric_type, Metric.id)
     )
 

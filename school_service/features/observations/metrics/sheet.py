@@ -138,7 +138,7 @@ class MetricUpload(ClassSheetUpload[Any]):
         content = read_sheet(
             workbook, SHEET, _columns(names), unknown_column=partial(_unknown_trait, traits=traits)
         )
-        # A word such as Excellent: what the scores mean is in the sheet.
+        # A word such as Excellent: the sheet has the meanings of the scores.
         content.errors[:] = [
             replace(error, remedy=_SCALE) if error.column in names and error.remedy == ANY_NUMBER else error
             for error in content.errors
@@ -237,7 +237,7 @@ def _judge_details(
     SECOND or THIRD. If a sheet Details is missing, as in a .csv file, they are `named` by the request.
     """
     details = named_details(details, batch, named)
-    # What is lacking is said first.
+    # Lacking details are refused first.
     _, _, metric_type = (detail(details, *labels) for labels in _NAMED)
     judge_batch(details, batch)
     if metric_type.upper() not in METRIC_TYPES:

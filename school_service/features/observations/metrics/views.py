@@ -29,7 +29,9 @@ from school_service.web.operations import Run
 from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint(
-    "metrics", __name__, description="What is seen of students' behaviour, and sheets to enter it with."
+    "metrics",
+    __name__,
+    description="Scores of students' behaviour and skills, and sheets to enter them with.",
 )
 
 
@@ -41,7 +43,7 @@ class Metrics(MethodView):
     @blp.arguments(MetricFilterSchema, location="query")
     @blp.returns_list(MetricRecordSchema, if_empty=service.check_metric_filter)
     def get(self, filters: dict[str, Any]) -> Any:
-        """List what was entered in a batch: by student, term and type, each with the scores of its traits."""
+        """List the metric records of a batch: by student, term and type, each with the scores of its traits."""
         return reads.metrics(**filters)
 
     @blp.requires(Permission.METRICS_WRITE, own=related("F"))
@@ -52,7 +54,7 @@ class Metrics(MethodView):
     def put(self, metrics: list[dict[str, Any]], place: dict[str, Any]) -> Any:
         """Enter scores of traits of students in a batch, all or none; answers the batch's records of the term.
 
-        The rules are those of metric sheets; who is not named stays. To take a score away, by null, needs
+        The rules are those of metric sheets; students not named stay. To take a score away, by null, needs
         `delete:metrics`, too. Records that are wrong are 422, and those that are not as `expected` 409: `errors.rows`
         names each by its place in the list, from 0.
         """
@@ -66,14 +68,14 @@ class OneMetric(MethodView):
     @blp.requires(Permission.METRICS_READ)
     @blp.returns(MetricRecordSchema)
     def get(self, id: UUID) -> Any:
-        """Show what was entered of a student for a term, of one type."""
+        """Show the metric record of a student for a term, of one type."""
         return reads.metric(id)
 
     @blp.requires(Permission.METRICS_DELETE)
     @blp.returns_deleted()
     @blp.if_match(reads.metric, reads.lock_cohort_of, service.DELETION.row_lock)
     def delete(self, id: UUID) -> Any:
-        """Delete what was entered of a student for a term, of one type, unless it is published."""
+        """Delete the metric record of a student for a term, of one type, unless it is published."""
         return service.delete_record(metric_id=id)
 
 
@@ -101,8 +103,8 @@ class FilledInSheet(MethodView):
     def post(self, file: FileStorage, options: dict[str, Any]) -> Any:
         """Enter the scores of a filled-in metric sheet, all or none; a blank cell leaves the score alone.
 
-        Term and metric type are those that the sheet itself names, where it has a sheet Details. Scores that were
-        changed since it was downloaded are 409: `errors.rows` names each, and who changed it.
+        Term and metric type are those on the sheet Details, where there is one. Scores changed since the download are
+        409: `errors.rows` names each, and its author.
         """
         batch = options.pop("batch_id")
         upload = sheet.MetricUpload(batch=batch, file_name=file.filename or "", **options)
@@ -142,7 +144,7 @@ class OneMetricDefinition(MethodView):
     @blp.returns(MetricDefinitionSchema)
     @blp.if_match(reads.definition, lambda _id: reads.lock_traits(), service.DEFINITION_DELETION.row_lock)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of a trait; its type changes as long as nobody has a score of it."""
+        """Change the given members of a trait; its type changes as long as nobody has a score of it."""
         return reads.definition(service.change_definition(definition_id=id, **changes))
 
     @blp.requires(Permission.METRICS_DELETE)

@@ -71,7 +71,7 @@ class OneClassroom(MethodView):
     @blp.returns(ClassroomSchema)
     @blp.if_match(service.classroom, row_lock(Classroom))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of a classroom; its cohorts show the new name."""
+        """Change the given members of a classroom; its cohorts show the new name."""
         return service.classroom(service.change_classroom(classroom_id=id, **changes))
 
     @blp.requires(Permission.CLASSROOMS_DELETE)

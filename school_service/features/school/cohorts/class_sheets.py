@@ -37,7 +37,7 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
             Batch.cohort_id,
             Cohort.session_id,
             AcademicSession.name.label("session"),
-            # With the arm, also where it is the only one: the sheet is of this arm, whatever others there will be.
+            # With the arm, also where it is the only one: the sheet stays this arm's when there are others.
             func.concat(Classroom.name, " ", Batch.name).label("class_name"),
             func.statement_timestamp().label("moment"),
             time_zone().label("time_zone"),

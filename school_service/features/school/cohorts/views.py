@@ -108,7 +108,7 @@ class OneBatch(MethodView):
     @blp.returns(BatchSchema)
     @blp.if_match(reads.batch, row_lock(Batch))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Give an arm another name; what is published keeps the one that it has there."""
+        """Give an arm another name; published results keep the old one."""
         return reads.batch(service.change_batch(batch_id=id, **changes))
 
     @blp.requires(Permission.COHORTS_DELETE)

@@ -18,7 +18,7 @@ from school_service.printing.picture_format import JPEG, PNG
 from school_service.web.fields import Email, Text
 from school_service.web.schemas import RecordSchema, Schema, described, record_of, text_of
 
-_HOLDS = "Null: that of the school as it is registered."
+_HOLDS = "Null: the school's registered one."
 _CHANGE: dict[str, Any] = {"required": False, "allow_none": True}
 
 

@@ -16,7 +16,7 @@ from school_service.features.school.settings.service import lock_settings
 from school_service.printing.picture_format import JPEG, PNG
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("letterheads", __name__, description="What stands at the head of what the school prints.")
+blp = Blueprint("letterheads", __name__, description="The head of the school's papers.")
 
 
 @blp.route("/letterhead")
@@ -26,7 +26,7 @@ class Letterhead(MethodView):
     @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns(LetterheadSchema)
     def get(self) -> Any:
-        """Show what stands on the school's paper; null where its registered details hold."""
+        """Show the letterhead of the school's paper; null where its registered details hold."""
         return reads.letterhead()
 
     @blp.requires(Permission.SETTINGS_WRITE)
@@ -34,7 +34,7 @@ class Letterhead(MethodView):
     @blp.returns(LetterheadSchema)
     @blp.if_match(reads.letterhead, lock_settings)
     def patch(self, changes: dict[str, Any]) -> Any:
-        """Change what stands on the school's paper; null takes it back. What is published stays as it is."""
+        """Change the letterhead of the school's paper; null takes it back. Published cards stay as they are."""
         return service.change_letterhead(**changes)
 
 
@@ -45,7 +45,7 @@ def _picture(which: str) -> None:
     class LetterheadPicture(MethodView):
         """A picture of the letterhead."""
 
-        # Whoever has the signature can sign.
+        # A picture of the signature is enough to sign.
         @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING if which == LOGO else REFUSED)
         @blp.summary(f"Show the {which}.")
         @blp.answers(404)
@@ -61,7 +61,7 @@ def _picture(which: str) -> None:
         def put(self, image: FileStorage) -> Any:
             """PNG or JPEG of at most 512 KiB, from 16 to 2,000 pixels a side.
 
-            It is printed once, to see that it can be. What is published keeps the picture that it has.
+            It is printed once, to see that it can be. Published cards keep their picture.
             """
             return service.put_picture(which, content=image.read())
 
@@ -70,7 +70,7 @@ def _picture(which: str) -> None:
         @blp.answers(404)
         @blp.returns(LetterheadSchema)
         def delete(self) -> Any:
-            """What is published keeps the picture that it has."""
+            """Published cards keep their picture."""
             return service.delete_picture(which)
 
 

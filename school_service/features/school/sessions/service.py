@@ -62,7 +62,7 @@ def terms(session_id: UUID | None = None) -> Query:
     query = (
         select(Term.id, Term.term, Term.session_id.label("sessionId"), Term.display_name.label("displayName"))
         .join(AcademicSession, AcademicSession.id == Term.session_id)
-        # FIRST, SECOND, THIRD: the order of the alphabet is that of the year.
+        # The alphabet has the terms in their order: FIRST, SECOND, THIRD.
         .order_by(AcademicSession.start_date, AcademicSession.id, Term.term, Term.id)
     )
     return query if session_id is None else query.where(Term.session_id == session_id)

@@ -59,7 +59,7 @@ class OneSession(MethodView):
     @blp.returns(SessionSchema)
     @blp.if_match(service.session, table_lock(AcademicSession))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of an academic session."""
+        """Change the given members of an academic session."""
         return service.session(service.change_session(session_id=id, **changes))
 
     @blp.requires(Permission.TERMS_DELETE)
@@ -104,10 +104,10 @@ class OneTerm(MethodView):
     @blp.returns(TermSchema)
     @blp.if_match(service.term, service.TERM_DELETION.row_lock)
     def patch(self, changes: dict[str, Any], termId: UUID) -> Any:  # noqa: N803
-        """Change what is given of a term.
+        """Change the given members of a term.
 
-        Once anything in it was submitted or published, it keeps its place in the session; what is published keeps the
-        name that it has there.
+        Once anything in it was submitted or published, it keeps its place in the session; published results keep its
+        old name.
         """
         return service.term(service.change_term(term_id=termId, **changes))
 
@@ -115,5 +115,5 @@ class OneTerm(MethodView):
     @blp.returns_deleted()
     @blp.if_match(service.term, service.TERM_DELETION.row_lock)
     def delete(self, termId: UUID) -> Any:  # noqa: N803
-        """Delete a term, and its calendar, of which there is nothing else."""
+        """Delete a term, and its calendar; a term with other records is a conflict."""
         return service.delete_term(term_id=termId)

@@ -65,7 +65,7 @@ class NamedSettingChangesSchema(NewNamedSettingSchema):
 
 
 blp = Blueprint(
-    "settings", __name__, description="What a school chooses for itself, such as its departments."
+    "settings", __name__, description="The choices of a school for itself, such as its departments."
 )
 
 
@@ -76,7 +76,7 @@ class SchoolSettings(MethodView):
     @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns(SchoolSettingsSchema)
     def get(self) -> Any:
-        """Show what the school has chosen for itself."""
+        """Show the school's choices for itself."""
         return service.school_settings()
 
     @blp.requires(Permission.SETTINGS_WRITE)
@@ -84,7 +84,7 @@ class SchoolSettings(MethodView):
     @blp.returns(SchoolSettingsSchema)
     @blp.if_match(service.school_settings, service.lock_settings)
     def patch(self, changes: dict[str, Any]) -> Any:
-        """Change what is given.
+        """Change the given members.
 
         `must_change_password` concerns accounts and passwords that are given from then on, `time_zone` papers that are
         published or issued from then on.

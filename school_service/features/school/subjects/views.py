@@ -18,7 +18,7 @@ from school_service.web.fields import StrictInteger, Text
 from school_service.web.schemas import NamedSchema, Schema, described
 
 MOST = 9_999
-_POSITION = "The place in lists and on papers, the lowest first, then by name; who has null stands last."
+_POSITION = "The place in lists and on papers, the lowest first, then by name; subjects with null stand last."
 
 
 class SubjectSchema(NamedSchema):
@@ -79,7 +79,7 @@ class OneSubject(MethodView):
     @blp.returns(SubjectSchema)
     @blp.if_match(service.subject, row_lock(Subject))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
-        """Change what is given of a subject; what is published keeps the name that it has there."""
+        """Change the given members of a subject; published results keep its old name."""
         return service.subject(service.change_subject(subject_id=id, **changes))
 
     @blp.requires(Permission.SUBJECTS_DELETE)

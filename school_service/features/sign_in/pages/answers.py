@@ -44,7 +44,7 @@ _UNKNOWN_CLIENT = "The app or website that led here is not known to this service
 _UNKNOWN_ADDRESS = "The app or website that led here gave an address to return to that is not one of its own."
 _OPEN_AGAIN = "Open the app again, or the website from which you came."
 _TELL_SCHOOL = f"{_OPEN_AGAIN} If it happens again, tell your school."
-# Heading, words, and what a person does next where the page has no link.
+# Heading, words, and the next step of a person where the page has no link.
 _NOT_OPEN = {
     SchoolSuspended: (
         "Your school is closed here for a time",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 from urllib.parse import quote
 
-# RFC 8252, section 7.3: an app on a computer listens on whatever port is free. `localhost` may be another machine.
+# RFC 8252, section 7.3: an app on a computer listens on any free port. `localhost` may be another machine.
 _LOOPBACK = re.compile(r"http://(?:127\.0\.0\.1|\[::1\])(?P<port>:[0-9]{1,5})?(?=[/?]|\Z)")
 _PORTS = range(1, 2**16)
 

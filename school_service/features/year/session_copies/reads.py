@@ -74,7 +74,7 @@ def both(session_id: UUID, source: str) -> Query:
         "subjects": _subjects().where(of_both(Cohort.session_id)),
         "assessments": _assessments().where(of_both(Assessment.session_id), NOT_DELETED),
         "teachers": _teachers().where(of_both(Cohort.session_id)),
-        # What is submitted stands in the way in the one that is copied to.
+        # Submissions of the target stand in the way.
         "submissions": _submissions().where(Submission.session_id == session_id),
     }
     return select(

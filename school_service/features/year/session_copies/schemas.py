@@ -13,7 +13,7 @@ class CopyOptionsSchema(Schema):
     """How to copy a session."""
 
     dry_run = described(
-        QueryBoolean, "Answer what would be made, row by row, and store nothing.", load_default=False
+        QueryBoolean, "Answer the records to come, row by row, and store nothing.", load_default=False
     )
 
 
@@ -24,7 +24,7 @@ class NewCopySchema(Schema):
     parts = described(
         ListOf,
         "Which parts, all without it. TERMS: the terms, and their calendars with shifted dates; "
-        "COHORTS: the cohorts with their arms; SUBJECTS: what is taught to them; ASSESSMENTS, with shifted due "
+        "COHORTS: the cohorts with their arms; SUBJECTS: their cohort subjects; ASSESSMENTS, with shifted due "
         "dates; FORM_TEACHERS of the arms.",
         Choice(COPIED_PARTS),
         least=1,
@@ -37,7 +37,7 @@ class CopiedRecordSchema(RecordSchema):
     """A record of the source of a copy, and its outcome."""
 
     part = text_of(COPIED_PARTS)
-    record = described(fields.String, "What it is, as the audit log calls it, such as `batch`.")
+    record = described(fields.String, "The kind of record, as the audit log calls it, such as `batch`.")
     name = described(fields.String, "In words, such as `JSS 1 Mathematics, First term: CA 1`.")
     outcome = text_of(
         COPY_OUTCOMES, "MADE, PRESENT where there is such a one already, or LEFT_OUT for a reason."

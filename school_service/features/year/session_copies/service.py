@@ -123,7 +123,7 @@ class _Copy:
         of_target = self.target["id"]
         self._term_names = {term["id"]: term["display_name"] for term in self.terms}
         self._classes = {cohort["id"]: cohort["name"] for cohort in self.cohorts}
-        # What the target has, or gets here, by what the source's records are found with.
+        # Records that the target has, or gets here, by the keys of the source's.
         self._terms = {term["term"]: term["id"] for term in self.terms if term["session_id"] == of_target}
         self._cohorts = {
             cohort["classroom_id"]: cohort["id"]
@@ -141,7 +141,7 @@ class _Copy:
             for subject in self.subjects
             if subject["cohort_id"] in own
         }
-        # For each cohort of the source, that of the same classroom.
+        # The classroom of each cohort of both sessions.
         self._classrooms = {cohort["id"]: cohort["classroom_id"] for cohort in self.cohorts}
 
     @property
@@ -201,7 +201,7 @@ class _Copy:
             if term["session_id"] == self.target["id"] and term["calendar"]["term_id"]
         }
         for term in self._of_source(self.terms):
-            # What names the other session names this one.
+            # A name with the source's name has the target's instead.
             display_name = term["display_name"].replace(self.source["name"], self.target["name"])
             about = TERMS, "term", display_name
             present = self._terms.get(term["term"])

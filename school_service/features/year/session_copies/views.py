@@ -29,11 +29,11 @@ class SessionCopy(MethodView):
     @blp.arguments(CopyOptionsSchema, location="query")
     @blp.returns(SessionCopySchema)
     def post(self, copy: dict[str, Any], options: dict[str, Any], id: UUID) -> Any:
-        """Make in a session what another one has, all or none: terms, cohorts, subjects, assessments, form teachers.
+        """Copy one session into another, all or none: terms, cohorts, subjects, assessments, form teachers.
 
-        What is there already stays, so that the same again makes nothing again. Dates are shifted by the days between
-        the first days of both sessions, and kept within the session. What rests on a part that is not there is left
-        out, and so are form teachers who are employees no more. Each part needs the permission that making its
-        records one by one needs.
+        Records already there stay, so that the same again makes nothing again. Dates are shifted by the days between
+        the first days of both sessions, and kept within the session. Records that rest on a missing one are left out,
+        and so are form teachers who are employees no more. Each part needs the permission that making its records one
+        by one needs.
         """
         return service.copy_session(session_id=id, **copy, **options, principal=current_principal())

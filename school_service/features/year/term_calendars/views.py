@@ -18,7 +18,7 @@ from school_service.web.fields import IsoDate, StrictInteger, Text
 from school_service.web.schemas import RecordSchema, Schema, described, text_of
 
 _OPENED = "How many times school opened in the term."
-_NOTICE = "What its report cards tell parents, such as fees and what to bring."
+_NOTICE = "A notice to parents on report cards, such as fees and things to bring."
 
 
 class CalendarTermSchema(RecordSchema):
@@ -64,7 +64,7 @@ class TermCalendar(MethodView):
     @blp.requires(Permission.TERMS_READ, own=EVERYTHING)
     @blp.returns(TermCalendarSchema, if_empty=service.check_term)
     def get(self, id: UUID) -> Any:
-        """Show when a term begins and ends, how often school opened, and what is told at its end."""
+        """Show when a term begins and ends, how often school opened, and the notice at its end."""
         return service.term_calendar(id)
 
     @blp.requires(Permission.TERMS_WRITE)
@@ -72,5 +72,5 @@ class TermCalendar(MethodView):
     @blp.answers(409)
     @blp.returns(TermCalendarSchema)
     def put(self, calendar: dict[str, Any], id: UUID) -> Any:
-        """Set the calendar of a term: what is left out is null."""
+        """Set the calendar of a term; members left out are null."""
         return service.set_calendar(term_id=id, **calendar)
