@@ -36,7 +36,7 @@ from tenants.names import LONGEST, is_too_long
 
 STORAGE_TIMEOUT = 2.0  # seconds that counting an attempt may take
 
-# Wrong passwords of one address for one account: ten in a minute, and fewer for whoever goes on.
+# Wrong passwords of one address for one account: ten in a minute, and fewer when tries go on.
 ACCOUNT_LIMITS = (
     RateLimitItemPerMinute(10, namespace="password-of-account"),
     RateLimitItemPerMinute(30, 10, namespace="password-of-account"),
@@ -45,8 +45,8 @@ ACCOUNT_LIMITS = (
 # Wrong passwords for one account from all addresses; beyond it each address has LONE_LIMIT.
 EVERYWHERE_LIMIT = RateLimitItemPerMinute(10, namespace="password-everywhere")
 LONE_LIMIT = RateLimitItemPerMinute(1, namespace="password-of-account")
-# What nobody goes beyond who guesses from everywhere: from there on an address has to be known. One address alone does
-# not reach it.
+# The most guesses from all addresses together: beyond it an address has to be known. One address alone does not reach
+# it.
 CAP = RateLimitItemPerHour(100, namespace="password-cap")
 # Against trying one password on many names. A school, or a town, often stands behind one address.
 ADDRESS_LIMIT = RateLimitItemPerMinute(6000, namespace="password-from-address")

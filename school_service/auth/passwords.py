@@ -161,5 +161,5 @@ def needs_rehash(stored: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _dummy_hash(current: PasswordHasher) -> str:
-    # Made by the present hasher, since checking a hash costs what making it cost: so it takes as long as a real one.
+    # Made by the present hasher, since checking a hash costs as much as making it: so it takes as long as a real one.
     return current.hash(secrets.token_urlsafe())

@@ -44,7 +44,7 @@ class Policy:
     name: ClassVar[str] = "permission"
     # Whether the relations of a user are read also where all their permissions reach the whole school.
     reads_relations: ClassVar[bool] = False
-    # Whether the first message carries the query of what is in reach, in place of that for the whole school.
+    # Whether the first message carries the query of records in reach, instead of the one for the whole school.
     reads_own: ClassVar[bool] = False
     # Whether a token will do that is for signing in alone, and an identity that is linked to nobody.
     takes_signing_in: ClassVar[bool] = False
@@ -174,7 +174,7 @@ class ByRelation(Policy):
 
 @dataclass(frozen=True, slots=True)
 class Mine(Policy):
-    """Answers the records of OWN to every user with the permissions, whatever these reach.
+    """Answers the records of OWN to every user with the permissions, of any reach.
 
     With `given_password` also before they change it. A client is answered within the reach of its permissions.
     """

@@ -59,11 +59,9 @@ class VerifiedToken:
 
     `user_id`: a user of the service; the token works in one school, the permissions are those of the roles.
     `client_id`: a machine client, or the client named by an outside token (`azp`, `client_id` or `sub`). The token is
-    refused, whatever it says, if this client is revoked in the registry.
-    `own`: the service issued the token itself.
-    `schools`: the schools named by the token; None if it names none and the grant of the client decides.
-    `granted`: the client's grant in the registry must cover the school.
-    `permissions`: those carried by the token; None if roles or the grant decide.
+    refused if this client is revoked in the registry. `own`: the service issued the token itself. `schools`: the
+    schools named by the token; None if it names none and the grant of the client decides. `granted`: the client's grant
+    in the registry must cover the school. `permissions`: those carried by the token; None if roles or the grant decide.
     `session_number`: the number of the user or client when the service issued the token; their other tokens have ended.
 
     Of a token given to a user by signing in by a client, `client_id`: `session_id` is the session, still to be there;
@@ -109,7 +107,7 @@ class VerifiedToken:
         return set() if self.ceiling is None else {str(each) for each in permissions} - self.ceiling
 
     def of_linked(self, user_id: UUID) -> VerifiedToken:
-        """Make the token of the user linked to its identity: their roles decide, whatever the token says."""
+        """Make the token of the user linked to its identity: their roles decide, no claim of the token."""
         return replace(self, user_id=user_id, permissions=None, link=self.identity, identity=None, email=None)
 
     @property
@@ -287,7 +285,7 @@ class Principal:
             self._refuse(missing, purpose, where)
 
     def require_own(self, permissions: Iterable[str], purpose: str = "This") -> None:
-        """Refuse a principal without one of the permissions, whatever it reaches; raises Forbidden naming those."""
+        """Refuse a principal without one of the permissions, of any reach; raises Forbidden naming those."""
         missing = {str(permission) for permission in permissions if not self.may(permission)}
         if missing:
             self._refuse(missing, purpose)

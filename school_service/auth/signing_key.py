@@ -26,8 +26,8 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from school_service.config import ConfigError
 
 # Which algorithms tokens may be signed with. None is symmetric, so that no public key can pass for a secret, and none
-# is `none`. By the kind of key (`kty`); the first is the one that PyJWT knows such a key by. RS256 and ES256 are of
-# RFC 7518, EdDSA of RFC 8037. Ed25519 is what RFC 9864 calls EdDSA with the one curve that we take anyway.
+# is `none`. By the kind of key (`kty`); the first is the one that PyJWT knows such a key by. RS256 and ES256 are of RFC
+# 7518, EdDSA of RFC 8037. Ed25519 is RFC 9864's name for EdDSA with the one curve that we take anyway.
 ALGORITHMS_OF_KEYS = {"RSA": ("RS256",), "EC": ("ES256",), "OKP": ("EdDSA", "Ed25519")}
 ALGORITHMS = tuple(chain.from_iterable(ALGORITHMS_OF_KEYS.values()))
 
@@ -38,7 +38,7 @@ _THUMBPRINT_MEMBERS = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y"),
 
 
 _PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]++)-----(?>(?:[^-]|-(?!----))*)-----END \1-----")
-# What older programs write before a key; it says nothing that the key does not.
+# Older programs write it before a key; it says nothing beside the key.
 _PARAMETERS = "EC PARAMETERS"
 
 

@@ -54,7 +54,7 @@ _CHECKS: tuple[tuple[type[Exception], str], ...] = (
     (jwt.DecodeError, "form"),
     (jwt.InvalidTokenError, "claims"),
 )
-_LOGGED_LENGTH = 200  # characters of what a token says of itself
+_LOGGED_LENGTH = 200  # characters of a token's header
 
 
 jwt_manager = JWTManager()
@@ -213,7 +213,7 @@ class TokenVerifier:
         schools = schools_claim(claims.get(settings.auth_school_claim))
         client_id = client_claim(claims)
         if settings.auth_user_claim and settings.auth_user_claim in claims:
-            # An end user who is a user of the school: what their roles allow, and nothing that the token says.
+            # An end user who is a user of the school: with the permissions of their roles, and none of the token's.
             return VerifiedToken(
                 user_id=user_claim(claims[settings.auth_user_claim]),
                 client_id=client_id,
@@ -226,7 +226,7 @@ class TokenVerifier:
         if not is_clients_own(claims, client_id, settings.auth_client_claim):
             # The token was issued to an end user by way of the client, whose grant is not the end user's.
             if settings.auth_linked_users and (identity := identity_claims(claims)) is not None:
-                # Of a user of the school, who is found by the identity: what their roles allow.
+                # Of a user of the school, found by the identity: with the permissions of their roles.
                 return VerifiedToken(
                     user_id=None,
                     client_id=client_id,

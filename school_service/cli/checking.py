@@ -1,4 +1,5 @@
-"""The verb `check`: what the settings of now say, lead to and lack, before anything is served with them."""
+"""The verb `check`: the present settings, the servers they name and their faults, before anything is served with
+them."""
 
 from __future__ import annotations
 
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@click.command("check", short_help="Say what the settings of now are, lead to and lack.")
+@click.command("check", short_help="List the settings, the servers they reach, and faults.")
 @threads_option
 @workers_option
 @as_json
 def check(threads: int | None, workers: int, as_json: bool) -> None:
-    """Say which settings are set, what of theirs can be reached, at which revision it is, and what is unwise.
+    """List the given settings, the servers they reach, the revisions there, and unwise settings.
 
     For the settings and options with which `serve` is to run; nothing is changed, and no secret printed. The exit
-    status is 1 where something keeps `serve` from serving, or can't be reached; what is unwise leaves it 0.
+    status is 1 where something keeps `serve` from serving, or can't be reached; unwise settings leave it 0.
     """
     from school_service.app import create_app
 
@@ -63,7 +64,7 @@ def check(threads: int | None, workers: int, as_json: bool) -> None:
 
 
 def _examine(app: Service, settings: Settings, threads: int, workers: int) -> tuple[list[str], list[Advice]]:
-    """Check as `serve` does at its start; tells what keeps it from serving, and what is to be said."""
+    """Check as `serve` does at its start; returns the obstacles to serving, and the advice."""
     from school_service.serving.checks import examine
 
     try:
@@ -73,9 +74,9 @@ def _examine(app: Service, settings: Settings, threads: int, workers: int) -> tu
 
 
 def _reach(app: Service, settings: Settings) -> tuple[dict[str, Any], list[str]]:
-    """Ask what the settings lead to: the revisions, and the names of settings `reached`; and what is wrong.
+    """Ask the servers of the settings: the revisions, and the names of settings `reached`; and the faults.
 
-    What is wrong of the database and of counted tries is said by `examine`.
+    `examine` finds the faults of the database and of counted tries.
     """
     from school_service.auth.jwks import ProviderUnavailable
     from school_service.auth.login_throttle import storage_failure

@@ -321,7 +321,7 @@ class _Server:
             self._control("stop", "-m", "fast")
 
     def _make_cluster(self) -> None:
-        # A cluster gets its name when it is complete; what a killed process left is thrown away.
+        # A cluster gets its name when it is complete; leftovers of a killed process are thrown away.
         for leftover in self.cluster.parent.glob(f"{_UNFINISHED}*"):
             _throw_away(leftover)
         unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.cluster.parent))
@@ -333,7 +333,7 @@ class _Server:
             unfinished,
             "initdb",
             *("--pgdata=.", f"--username={ADMIN_LOGIN}", "--auth=trust", "--encoding=UTF8"),
-            # The same order and letter case everywhere, whatever the machine's own language.
+            # The same order and letter case everywhere, in any language of the machine.
             *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
             *("--set=listen_addresses=", "--set=unix_socket_directories=.", f"--set=port={PORT}"),
             # The log must not fill with records of the schools: no statements, and no rows that were refused.

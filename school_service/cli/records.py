@@ -26,15 +26,15 @@ LEAST_DAYS = 90  # of the audit log that stay: `KNOWN_FOR` of users
 # Modules with the tables of a school are imported by the verbs: --help and wrong use are answered without.
 
 
-@click.command("erase-audit", short_help="Empty what the audit log says of people who were erased.")
+@click.command("erase-audit", short_help="Empty the values of erased people in the audit log.")
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @as_json
 @with_schools
 def erase_audit(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
     """Empty the values in a school's audit log that tell of people whose data were erased.
 
-    Erasing a person by the API can't do this: requests can only add to the log. What was done, when and by whom
-    stays. Prints how many entries it changed.
+    Erasing a person by the API can't do this: requests can only add to the log. Action, time and author stay.
+     Prints how many entries it changed.
     """
     from school_service.features.personal_data import audit_erasure
     from school_service.tenancy import import_models

@@ -22,7 +22,7 @@ from tenants.tenancy import Tenancy
 )
 @click.option("--school", multiple=True, type=NAME, help="A role to reach the whole school's records.")
 @click.option("--add-seeded", is_flag=True, help="Make the roles of a new school that are missing.")
-@click.option("--yes", is_flag=True, help="Switch at once; without it, only show what would change.")
+@click.option("--yes", is_flag=True, help="Switch at once; without it, only show the changes.")
 @as_json
 @with_schools
 def switch_roles(
@@ -36,7 +36,7 @@ def switch_roles(
 ) -> None:
     """Switch roles between the whole school's records and the records of those who have them.
 
-    Shows who loses and gains what, and what nobody would look after. Nothing changes without --yes.
+    Shows the losses and gains of users, and records without an owner then. Nothing changes without --yes.
     """
     # Importing the application declares for which permissions anything serves one's own records.
     from school_service import app as app

@@ -11,7 +11,7 @@ _REMEMBERED = 10_000
 _LINK, _SITE = (
     64,
     48,
-)  # bits of the network of one connection to the Internet, and of what a site is given (RFC 6177)
+)  # bits of the network of one connection to the Internet, and of a site (RFC 6177)
 
 
 @lru_cache(_REMEMBERED)

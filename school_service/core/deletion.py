@@ -330,8 +330,8 @@ def _count(table: Table, parts: Sequence[_Part], but: ColumnElement[bool] | None
             if reference.goes is not None:
                 conditions.append(not_(_goes_along(table, reference.goes)))
             rows.append(part.rows_that_refer(reference, conditions).limit(MOST_COUNTED))
-    # What refers by two ways, such as an enrollment to a cohort and to its batch, is counted once. Each way has an
-    # index, which a condition of both could not use.
+    # A row that refers by two ways, such as an enrollment to a cohort and to its batch, is counted once. Each way has
+    # an index, which a condition of both could not use.
     together = rows[0] if len(rows) == 1 else select(rows[0].union(*rows[1:]).subquery()).limit(MOST_COUNTED)
     return select(func.count()).select_from(together.subquery()).correlate(None).scalar_subquery()
 

@@ -48,7 +48,7 @@ class ErrorType(StrEnum):
     GONE = (
         "gone",
         (410,),
-        "The place among the changes is not there any more: what was read before may lack something.",
+        "The place among the changes is not there any more: records read before may lack changes.",
         "Read everything anew: GET /export, and go on from its cursor.",
     )
     IDEMPOTENCY_KEY = (
@@ -85,7 +85,7 @@ class ErrorType(StrEnum):
         "locked",
         (409,),
         "The record stays as it is: submitted, published, stopped, erased, graduated, or one of every school.",
-        "Show the message: it says what would have to be reopened or lifted first, if anything.",
+        "Show the message: it names the act to be reopened or lifted first, if any.",
     )
     MALFORMED = (
         "malformed",

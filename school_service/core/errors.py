@@ -133,7 +133,7 @@ class Invalid(DomainError):
 
 
 Reasons = Mapping[str, Sequence[str]]
-"""The names against each of which there is a reason, by the reason: `{"not in the batch": ["Ngọzi Eze (QAC/1)"]}`."""
+"""The refused names, by the reason against them: `{"not in the batch": ["Ngọzi Eze (QAC/1)"]}`."""
 
 
 def refuse_named(wrong: Mapping[str, Reasons]) -> None:
@@ -229,7 +229,7 @@ class RowsScored(RowsRefused, Conflict):
 
 
 class RowsForbidden(RowsRefused, Forbidden):
-    """The caller may not take away what these rows take away."""
+    """The caller may not take the marks of these rows away."""
 
     OF_SHEET = (
         "Taking a score or an absence away needs the permission delete:gradebooks; nothing was stored. Leave the "

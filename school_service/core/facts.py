@@ -67,7 +67,8 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The data of people in a table: of which people, why, and the permissions to read it; the row of docs/privacy.md.
+    """The data of people in a table: the people, the purpose, and the permissions to read it; the row of
+    docs/privacy.md.
 
     `fact` is the fact of each of its columns, unless one differs; None if each column has its own.
     """
@@ -165,5 +166,5 @@ def _seen_by(value: Any) -> Iterator[str]:
     for element in visitors.iterate(select(value)):
         if isinstance(element, Column) and isinstance(element.table, Table) and stored_in(element.table):
             fact = fact_of(element)
-            # What says nothing is seen by nobody.
+            # A column without a fact is seen by nobody.
             yield "" if fact is None else fact.own

@@ -7,11 +7,11 @@ has locked the parent before (`once_locked` of `core.records` does it in the sta
 batches and the subjects of a cohort are deleted under its lock, which stands for them. Batches come after assessments,
 since a score is entered under the lock of its assessment alone, and refers to its batch.
 
-Tables not named here come last, under a lock of their parent: an entry under that of its assessment, a mark under that
-of its register, a card under that of its student, a contact under that of its owner. A writer of several rows of such a
-table without this lock, as an erasure, locks them in order of id. Locks of whole tables (`table_lock`) come first if a
-rule about the table decides, such as the school's days; the lock of guardians comes before these, the lock of
-administrators last. A row of `counters` is locked by one statement, at the end (graduates) or before all else.
+Tables not named here come last, under a lock of their parent: an entry under its assessment's, a mark under its
+register's, a card under its student's, a contact under its owner's. A writer of several rows of such a table without
+this lock, as an erasure, locks them in order of id. Locks of whole tables (`table_lock`) come first if a rule about the
+table decides, such as the school's days; the lock of guardians comes before these, the lock of administrators last. A
+row of `counters` is locked by one statement, at the end (graduates) or before all else.
 """
 
 from __future__ import annotations

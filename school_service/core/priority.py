@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 def _stand_back() -> None:
-    # Linux alone knows a priority of each thread; elsewhere it would be that of the whole process.
+    # Linux alone knows a priority of each thread; elsewhere it would be the whole process's.
     if sys.platform == "linux":
         # Where the system forbids it, as a sandbox may, work goes on as it is.
         with suppress(PermissionError):

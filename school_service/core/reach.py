@@ -69,7 +69,7 @@ def related(relations: str) -> Own:
     return Own("".join(letter for letter in RELATIONS if letter in relations))
 
 
-# What the caller's state has of relations, with its types, in the order in which a statement takes it.
+# The columns of relations in the caller's state, with their types, in the order in which a statement takes them.
 _COLUMNS: dict[str, Any] = {
     "account": Uuid(),
     "student": Uuid(),
@@ -85,7 +85,7 @@ _ROW = ", ".join(
 )
 
 
-# What the caller's state has of a relation: the account, by which M is, is always there.
+# The column of each relation in the caller's state; M is by the account, which is always there.
 _SHOWN_BY = {"T": "taught_subjects", "F": "form_batches", "S": "student", "G": "children"}
 
 
@@ -140,7 +140,7 @@ class CallersRelations:
 
     def before(self, query: str, parameters: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
         """Put them, as the table `caller`, before the text of a query reading this table."""
-        # The text is that of a read model, and values are parameters.
+        # The text is a read model's, and values are parameters.
         text = f"WITH caller AS MATERIALIZED (SELECT {_ROW}) SELECT * FROM ({query}) AS answer"  # noqa: S608
         return text, (*self.values, *parameters)
 

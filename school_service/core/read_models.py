@@ -174,8 +174,8 @@ def _divide(marked: str) -> list[str]:
     return parts
 
 
-# Read models have parts in common, such as a subquery of a module, and SQLAlchemy notes in each part what it has found
-# out about it. Two threads that compiled one at once, just after the start, were told of tables that were there twice.
+# Read models have parts in common, such as a subquery of a module, and SQLAlchemy caches facts in each part. Two
+# threads that compiled one at once, just after the start, found tables in it twice.
 _building = threading.RLock()
 
 
@@ -419,7 +419,7 @@ def _column_type(hint: Any) -> Any:
     return made() if made else None
 
 
-# What read models are made of. The school is read when a statement runs, so that a read model serves every school.
+# Parts of read models. The school is read when a statement runs, so that a read model serves every school.
 
 
 def school_id() -> BindParameter[UUID]:

@@ -205,7 +205,7 @@ def unknown_reference(model: type[Any], field: str) -> Invalid:
 def unnest_rows(
     alias: str | None = None, numbered: str | None = None, /, **columns: tuple[Any, Any]
 ) -> TableValuedAlias:
-    """Make rows from columns, each a type and its values. Each column is sent as one array, whatever their number.
+    """Make rows from columns, each a type and its values. Each column is sent as one array, for any number of rows.
 
     The values are a list, or a parameter of a `statement` for a list, or the text of an array (`array_text`).
     `numbered` names a further column, counting the rows from 1.

@@ -16,7 +16,7 @@ from sqlalchemy import text as keyword
 # Combining marks, once letters are apart from theirs (NFD); and the character that stands between pairs.
 _LEFT_OUT = r"[\u0300-\u036f\u0001]"
 _BETWEEN = func.chr(1)
-# What does not decompose: letters with hooks or strokes, and the apostrophes that telephones write. Capitals too, which
+# Letters that do not decompose, with hooks or strokes, and the apostrophes that telephones write. Capitals too, which
 # lower() leaves as they are in a database whose locale is C.
 _PLAIN = {
     **dict(zip("ɓɗƙƴǝɛɔŋøđł\u0131", "bdkyeeonodli", strict=True)),
@@ -25,7 +25,7 @@ _PLAIN = {
 }
 
 # Kilobytes of new entries that an index has apart until they are merged. By default it is 4 MB: every search reads them
-# all, and whoever adds the last of them waits for the merger.
+# all, and the writer of the last of them waits for the merger.
 _PENDING = 256
 
 

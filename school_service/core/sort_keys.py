@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func
 from sqlalchemy import text as keyword
 
-# What is no letter of its own once letters and marks are apart (NFKD): the marks of Latin, Greek, Cyrillic, Hebrew,
-# Arabic and Adlam, ZWNJ and ZWJ, and what chooses between the forms of a letter.
+# Characters without a letter of their own, once letters and marks are apart (NFKD): the marks of Latin, Greek,
+# Cyrillic, Hebrew, Arabic and Adlam, ZWNJ and ZWJ, and selectors of a letter's form.
 _MARKS = (
     r"[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     r"\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]"
@@ -62,7 +62,7 @@ def _translated() -> dict[str, str]:
     return {**_PLAIN, **{capital: _PLAIN.get(letter, letter) for capital, letter in small.items()}, "ẞ": "ß"}
 
 
-# Characters of a key: of so many, whatever they are, an index takes each.
+# Characters of a key: an index takes any key of so many.
 _MOST = 400
 
 _TRANSLATED = _translated()
@@ -74,7 +74,7 @@ def sort_key(name: ColumnElement[str], *names: ColumnElement[str]) -> ColumnElem
 
     Names differing only in marks, case or the form of letters have the same key.
     """
-    # A name goes before all that begin with it, whatever follows in the next.
+    # A name goes before all names that begin with it, with any next name.
     whole: Any = reduce(lambda before, after: before.op("||")(func.chr(1)).op("||")(after), names, name)
     letters = func.regexp_replace(func.normalize(whole, keyword("NFKD")), _MARKS, "", "g")
     small = func.lower(letters.collate("C"))

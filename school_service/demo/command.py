@@ -46,7 +46,7 @@ from tenants.tenancy import Administrator, Tenancy
 ADMIN = "admin"
 LOCK = "demo.lock"
 DOCS, EXAMPLE = "docs", "example"
-"""The clients for people's sign-in: that of the docs page, and the sample app's."""
+"""The clients for people's sign-in: the docs page's, and the sample app's."""
 APP_ORIGINS = ("http://127.0.0.1:8080", "http://localhost:8080")
 """The origins of the sample app of examples/single-page-app."""
 BACK = "/docs/oauth2-redirect.html"
@@ -137,7 +137,7 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
         with tenancy.admin.begin() as connection:
             secret = _client(connection, known.client_secret) if settings.auth_url is None else None
             if secret is None:
-                # The provider has clients of its own, one of which may have the id of ours.
+                # A client of the provider's own may have the id of ours.
                 _remove_client(connection)
             for client_id in (DOCS, EXAMPLE):
                 _remove_client(connection, client_id)

@@ -29,7 +29,7 @@ from school_service.features.school.models import AcademicSession
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
-# In this order: each may use what those before it made.
+# In this order: each may use the records of those before it.
 STEPS: tuple[Callable[[DemoContext], None], ...] = (
     make_sessions,
     make_classrooms,

@@ -20,7 +20,7 @@ def zip_of(files: Iterable[tuple[str, tuple[int, ...], bytes]]) -> bytes:
     with zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as archive:
         taken: set[str] = set()
         for name, moment, content in files:
-            # Names that differ in what no file name may have are told apart by a number.
+            # Names that differ in characters that no file name may have are told apart by a number.
             stem, ending = splitext(name)
             numbers = (f"{stem} {number}{ending}" for number in count(2))
             free = next(

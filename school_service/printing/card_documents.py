@@ -1,8 +1,7 @@
 """The document of a report card: all that its paper says, and nothing else. Printers set it, and screens show it.
 
-It is made of a frozen card, or of the card of a draft; its figures are as they are printed. Beside a figure stand the
-words that paper has for it. A card says what the layout of its publication says, for ever: what that does not say is
-null.
+It is made of a frozen card, or of the card of a draft; its figures are as they are printed. Beside a figure stand its
+words on paper. A card has the members of its publication's layout, for ever: others are null.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def report_card(
 
 
 def _keys(card: Document, rules: Document, *, is_first: bool) -> dict[str, Any]:
-    """The columns of the table and the explanations: of what the card has."""
+    """The columns of the table, and the explanations of the card's own contents."""
     subjects = subjects_of(card, rules)
     has_grades = _has_marks(card) and bool(subjects)
     return {

@@ -232,7 +232,7 @@ class _Table:
         }
 
     def _mark(self, category: str, subject: Document) -> dict[str, Any]:
-        """Write what a student has in a category: the sum of its scores, ABS and EXC for absences instead of one."""
+        """Write a student's scores in a category: the sum, with ABS and EXC for absences instead of a score."""
         scores, weight = _of_category(subject, category), self.weights.get(category)
         is_shown = self._is_shown(scores)
         judged = [score for score in scores if _counts(score)] if is_shown else []
@@ -253,7 +253,7 @@ class _Table:
 
     def _mark_text(self, category: str, scores: Sequence[Document], *, is_shown: bool) -> str:
         if not is_shown:
-            # Of what is published singly the absences stand, since they are no figures.
+            # Absences from assessments published singly stand, since they are no figures.
             published = [score for score in scores if score["publish"]] if self.is_in_full else []
             return " ".join(_absences(published)) or NOT_THERE
         absences = _absences(scores)
@@ -269,7 +269,7 @@ class _Table:
         return any(published) and (all(published) or not self.is_in_full)
 
     def _ca_total(self, marks: Sequence[Document]) -> str | None:
-        """Add what is printed of CA1 to CA3: their marks where categories are weighed, else their scores."""
+        """Add the printed figures of CA1 to CA3: their marks where categories are weighed, else their scores."""
         name = "mark" if self.weights else "score"
         shown = [mark[name] for mark in marks if mark["category"] in _ASSESSED and mark[name] is not None]
         return mark(_sum(shown)) if shown else None

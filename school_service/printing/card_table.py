@@ -11,7 +11,7 @@ from school_service.printing.wording import Words, words
 Document = Mapping[str, Any]
 
 _EM = 0.62  # of a digit of Noto Sans, and a little room
-_WIDEST = 7.0  # ems: what is longer has several lines
+_WIDEST = 7.0  # ems: longer cells have several lines
 _LONGEST = {"grade": 4, "remark": 11}  # characters of a word that fit into columns where there are many
 _SHARES = {"Subject": (28, 38), "Remark": (13, 22)}  # of the columns of texts, at least and at most
 _STRONG, _TEXTS = {"percent", "cumulative"}, {"name", "remark"}
@@ -71,7 +71,7 @@ def width_of(column: Column) -> float:
     """How wide a column of figures has to be for its longest line, in ems."""
     cells = [cell for cell in column.cells if isinstance(cell, str)]
     lines = [column.heading, *(line for cell in cells for line in cell.split("\n"))]
-    # What is in parts may have several lines: its words alone are to have one.
+    # A cell in parts may have several lines: its words alone are to have one.
     lines += [word for cell in column.cells if isinstance(cell, list) for word in "".join(cell).split()]
     below = [0.75 * len(line) for line in column.below.split("\n")]
     return min(_EM * max(*map(len, lines), *below), _WIDEST)

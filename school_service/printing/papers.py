@@ -22,7 +22,7 @@ from school_service.printing.wording import class_name
 class Layout(NamedTuple):
     """A layout of report cards: the composer of the content of its template, and the template.
 
-    `fits`: the table of a card is that of its class, of the `rules` of its making.
+    `fits`: the table of a card is its class's, from the `rules` of its making.
     """
 
     compose: Callable[..., dict[str, Any]]
@@ -30,8 +30,7 @@ class Layout(NamedTuple):
     fits: bool = False
 
 
-# By version. What was published with one is printed by it for ever; cards that do not say theirs were published before
-# there was another.
+# By version. Cards published with a layout are printed by it for ever; cards without one are of the first.
 _LAYOUTS = {
     1: Layout(report_cards_1.compose_card, "report-cards-1"),
     2: Layout(report_cards.compose_card, "report-cards-2"),

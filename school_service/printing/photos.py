@@ -28,7 +28,7 @@ _TURNS = {
     8: Image.Transpose.ROTATE_90,
 }
 _LYING = 5  # from this number on width and height change places
-# What Pillow raises of a block of EXIF that is broken, where it reads it by itself.
+# Errors of Pillow for a broken block of EXIF, where it reads it by itself.
 _BROKEN_EXIF = (struct.error, KeyError, SyntaxError, TypeError, ValueError, OSError, ZeroDivisionError)
 
 
@@ -45,7 +45,7 @@ def make_photo(*, picture: str, most_pixels: int) -> bytes:
     except BrokenPicture:
         raise
     except Exception as error:
-        # Whoever decodes what is broken raises anything, and all of it says the same.
+        # Decoders raise any error for broken bytes, and all of them mean the same.
         raise BrokenPicture(f"{type(error).__name__}: {error}") from error
 
 
@@ -58,7 +58,7 @@ def _photo(image: Image.Image) -> bytes:
     shown.thumbnail(box, Image.Resampling.LANCZOS, reducing_gap=2.0)
     if orientation != 1:
         shown = shown.transpose(_TURNS[orientation])
-    # A new picture has nothing of what the old one brought, such as comments.
+    # A new picture has no metadata of the old one, such as comments.
     photo = Image.new("RGB", shown.size, "white")
     photo.paste(shown, mask=shown if shown.mode == "RGBA" else None)
     written = io.BytesIO()
@@ -77,6 +77,6 @@ def _orientation(image: Image.Image) -> int:
 
 def _in_colours(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
-        # Of 16 bits: Pillow would cut off what is brighter than the lowest 256 steps.
+        # Of 16 bits: Pillow would cut off all brightness above the lowest 256 steps.
         return image.point(lambda step: step / 256).convert("L").convert("RGB")
     return image.convert("RGBA" if image.has_transparency_data else "RGB")

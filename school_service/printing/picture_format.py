@@ -104,7 +104,7 @@ def _unpacks_beyond_bound(content: bytes) -> bool:
 
 def _packed_text(kind: bytes, chunk: bytes) -> bytes:
     """Find the compressed text in a chunk; nothing if it is not compressed."""
-    # A name, the number of the method, what is compressed.
+    # A name, the number of the method, the compressed text.
     _, _, rest = chunk.partition(b"\0")
     if kind != _INTERNATIONAL:
         return rest[1:]

@@ -23,7 +23,7 @@ _decode = JSONDecoder().raw_decode
 def print_cards(task: Mapping[str, Any], *, cards: str, count: int, school: Hashable) -> bytes:
     """Print report cards for a school and return the file, a PDF or a zip. Raises Busy and NotPrinted.
 
-    `task` is that of the paper `report-cards` without its `cards`: an array of JSON with `count` elements.
+    `task` is the one of the paper `report-cards` without its `cards`, an array of JSON with `count` elements.
     """
     largest = OF_ARCHIVE if task["archive"] else OF_FILE
     if count <= largest:

@@ -33,7 +33,7 @@ from school_service.core.errors import Busy
 from school_service.core.shares import Shares
 from school_service.printing import ANSWER, TASK
 
-PATIENCE = 10.0  # seconds that whoever prints waits for a printer
+PATIENCE = 10.0  # seconds that a request waits for a printer
 TIMEOUT = 30.0  # seconds that a printer has
 WAITING = 500  # of a school that wait for a printer at once
 IDLE = 60.0  # seconds that a printer stays without a task
@@ -41,9 +41,9 @@ OUTCOMES = ("printed", "failed", "too_slow")
 MOST_TASKS = 200  # of a printer, then it ends
 MOST_MEMORY = 256 * 1024 * 1024  # bytes; a printer that has more after a task ends
 
-# Isolated: neither the folder it is started in nor PYTHONPATH say what is imported. To read what is installed, and find
-# out by that where packages are, takes Python longer than to start: a printer is told where the few are that it needs.
-# Nor does it look for garbage, of which it has no more than its tasks leave.
+# Isolated: neither the folder it is started in nor PYTHONPATH add modules. To find packages among all installed ones
+# takes Python longer than to start: a printer gets the paths of the few that it needs. It does not collect garbage:
+# there is no more than its tasks leave.
 _PROGRAM = """
 import gc, sys
 gc.disable()
@@ -53,7 +53,7 @@ main()
 """
 _PACKAGES = ("school_service", "typst", "fontpkg_noto_sans", "segno", "pypdf", "PIL")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
-_MOST_LOGGED = 2000  # characters of what a printer says
+_MOST_LOGGED = 2000  # characters of a printer's standard error
 _MOST_RECEIVED = 256 * 1024  # bytes at once
 _MOMENT = 1.0  # seconds that a printer has to end once it has closed its standard output
 
@@ -92,8 +92,7 @@ class _Printer:
         self._socket, its = socket.socketpair()
         try:
             with its:
-                # In a session of its own: Ctrl-C in a terminal is for the process that serves, which ends what is
-                # under way.
+                # In a session of its own: Ctrl-C in a terminal is for the process that serves, which ends the printer.
                 self._process = subprocess.Popen(  # noqa: S603 the command is fixed
                     command,
                     stdin=its.fileno(),
@@ -130,7 +129,7 @@ class _Printer:
         except ConnectionError:
             raise _PrinterEnded(self._end_of_process()) from None
         if said := self._said.read():
-            # Once the pipe is full of what nobody has read, the printer would wait for ever.
+            # With a pipe full of unread bytes the printer would wait for ever.
             _log.warning("a printer has said something", extra={"printer": _end_of(said)})
         return printed, content
 

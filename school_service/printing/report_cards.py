@@ -38,7 +38,7 @@ def compose_card(document: Document, *, address: str | None) -> dict[str, Any]:
 
 
 def fitted(composed: Document, table: Document) -> dict[str, Any]:
-    """Fit the table of a composed card: as that of its class, with whole words. Since the third layout."""
+    """Fit the table of a composed card to its class's, with whole words. Since the third layout."""
     rows = [[whole_words(cell) for cell in row] for row in composed["rows"]]
     sizes = {"size": float(table["size"]), "gap": float(table["gap"]), "rows": int(table["rows"])}
     return {**composed, "rows": rows, "table": {**sizes, "widths": [*map(float, table["widths"])]}}
@@ -167,7 +167,7 @@ def _positions(figures: Document) -> list[tuple[str, str | None]]:
     return [(label, figures[name] and figures[name]["text"]) for name, label in labels.items()]
 
 
-# What stands below the table
+# The parts below the table
 
 
 def _traits(traits: Sequence[Document]) -> list[dict[str, Any]]:

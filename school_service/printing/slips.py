@@ -41,7 +41,7 @@ def compose_slips(
 
 
 def _size_in_line(address: str) -> float:
-    """The size at which an address fits into a line: whoever types it finds no end of a line within a word."""
+    """The size at which an address fits into a line, so that nobody types it from two lines."""
     return round(max(min(_SIZE, _LINE / letters_width(address)), _SMALLEST), 2)
 
 

@@ -141,7 +141,7 @@ def _points(asked: _Asked, size: float, *, whole: bool) -> float:
 def _shared_out(
     asked: Sequence[_Asked], widths: Sequence[float], size: float, gap: float, room: float
 ) -> list[float]:
-    """Give the columns of texts what is left: what their longest texts need, and the rest to the first."""
+    """Divide the room left among columns of texts: enough for their longest texts, and the rest to the first."""
     left = room - sum(widths)
     missing = [
         max(size * column.whole + _SPARE - width, 0) * column.is_text

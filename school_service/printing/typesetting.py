@@ -22,7 +22,7 @@ import typst
 _FONTS = "fontpkg_noto_sans"
 # Fonts of capital letters with several marks, made of Noto Sans by docs/make_letters.py, which says why.
 _LETTERS = os.path.join(os.path.dirname(__file__), "fonts")
-_COMMON = ("common", "common-1")  # what templates import: those of now, and those of the first layout
+_COMMON = ("common", "common-1")  # imports of templates: of the present ones, and of the first layout
 _TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 
 

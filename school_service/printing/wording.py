@@ -90,7 +90,7 @@ def _divided(word: str) -> list[str]:
 
 
 def class_name(of: Mapping[str, Any]) -> str:
-    """Write the class of a result: SSS 2 A, or SSS 2 if it was published as that of a cohort with a single arm."""
+    """Write the class of a result: SSS 2 A, or SSS 2 if it was published in a cohort with a single arm."""
     return of.get("class_name") or f"{of['classroom']} {of['batch_name']}"
 
 
@@ -145,7 +145,7 @@ def outcome_text(outcome: str | None, of_class: str | None) -> str | None:
 
 
 def age(born: str, on: str, time_zone: str | None = None) -> int:
-    """Count the whole years between somebody's day of birth and another day, or that of a time."""
+    """Count the whole years between somebody's day of birth and another day, or the day of a time."""
     birth, moment = date.fromisoformat(born), datetime.fromisoformat(on)
     day = moment if time_zone is None or moment.tzinfo is None else moment.astimezone(ZoneInfo(time_zone))
     return day.year - birth.year - ((day.month, day.day) < (birth.month, birth.day))

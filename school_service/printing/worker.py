@@ -16,7 +16,7 @@ from school_service.printing import ANSWER, TASK, BrokenPicture
 from school_service.printing.papers import PAPERS
 
 MOST_CPU = 60  # seconds of processor time of a task, after which the system ends it: also where nobody waits any more
-NICENESS = 5  # of a printer: beside what is busy it gets a third of a processor's time
+NICENESS = 5  # of a printer: beside a busy process it gets a third of a processor's time
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
         os.nice(NICENESS)
     tasks = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as answers:
-        # What some library prints is for the log, and no part of an answer.
+        # Prints of a library are for the log, and no part of an answer.
         os.dup2(2, 1)
         while task := _next_task(tasks):
             number, document = task

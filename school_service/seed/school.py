@@ -61,7 +61,7 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
                 "first_name": "School",
                 "last_name": "Administrator",
                 "gender": "",
-                # No token was given when the account was made: its number is that of one that was signed in to.
+                # The account begins without a token: its number is as after a sign-in.
                 "session_number": CREATED + 1,
                 "created_at": moment,
             }

@@ -183,7 +183,7 @@ class Channel(HTTPChannel):
         try:
             super().service()
         except BaseException:
-            # What waitress did not catch left the request where it was: the connection would wait for ever.
+            # An error that waitress did not catch left the request open: the connection would wait for ever.
             self.cancel()
             raise
         finally:
@@ -233,7 +233,7 @@ class Channel(HTTPChannel):
             with self.outbuf_lock:
                 if self.connected and not self.total_outbufs_len:
                     if self.current_outbuf_count:
-                        # What an answer before this one was stored in, in a file where it was large.
+                        # The buffer of an answer before this one: a file where it was large.
                         self.outbufs.pop().close()
                         self.outbufs.append(OverflowableBuffer(self.adj.outbuf_overflow))
                         self.current_outbuf_count = 0

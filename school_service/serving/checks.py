@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class Advice(NamedTuple):
-    """A sentence about a setting, with its figures and names; `level` is that of a line in the log."""
+    """A sentence about a setting, with its figures and names; `level` is its level in the log."""
 
     level: int
     sentence: str
@@ -49,7 +49,7 @@ def check_database(
 
 
 def examine(app: Flask, settings: Settings, threads: int, *, workers: int = 1) -> list[Advice]:
-    """Check the database as `check_database` does, and return what is to be said of the settings."""
+    """Check the database as `check_database` does, and return the advice on the settings."""
     placement: Placement = app.extensions["placement"]
     try:
         with app.app_context(), registry_connection() as connection:
@@ -148,7 +148,7 @@ def _read_login(connection: Connection, placement: Placement) -> Row[Any]:
     return connection.execute(
         text(
             "SELECT rolname, rolsuper OR rolbypassrls AS reads_everything,"
-            # What creates schools; nothing here names the login that provisions, nor need it.
+            # The right to create schools; nothing here names the login that provisions, nor need it.
             " has_database_privilege(current_database(), 'CREATE') AS provisions,"
             " current_setting('max_connections')::int AS connections,"
             " (SELECT count(*) FROM pg_roles WHERE rolcanlogin AND rolname = ANY (:logins)) AS logins"

@@ -68,7 +68,7 @@ class CommonState:
             for line in lines:
                 self._handle(client, *orjson.loads(line))
         except Exception:
-            # Such as a worker of a later release asks for what is not known here: no other is to feel it.
+            # Such as a worker of a later release with an unknown request: no other worker is to feel it.
             _log.exception("a worker's request could not be answered")
             self._leave(client)
             client.connection.close()

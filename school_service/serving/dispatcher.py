@@ -95,7 +95,8 @@ class Workers:
         # Requests whose turn it is: there is a thread for each, which takes it in a moment.
         self._begun: deque[tuple[Request, Place]] = deque()
         self._lock = threading.Lock()
-        # Of each idle thread what it waits for: the last one works first, whose data the processor still has at hand.
+        # The lock that each idle thread waits for: the last one works first, whose data the processor still has at
+        # hand.
         self._idle: list[threading.Lock] = []
         self._stopped = False
         self.threads = [
@@ -159,7 +160,7 @@ class Workers:
 
     @staticmethod
     def _answer(request: Request, key: Hashable) -> Hashable:
-        """Answer a request of a key; returns the key, or that of its school if its token says so: not answered."""
+        """Answer a request of a key; returns the key, or its school's if its token says so: not answered."""
         try:
             if isinstance(key, Stranger) and key.has_token:
                 request.verify()

@@ -16,7 +16,9 @@ from typing import Any
 
 from waitress import wasyncore
 
-LOOK_INTERVAL = 0.5  # seconds after which every connection is looked at: deadlines change what one waits for
+LOOK_INTERVAL = (
+    0.5  # seconds after which every connection is looked at: deadlines change the events it waits for
+)
 MOST_LOOKS = 25  # connections that are looked at before those where something has happened come
 
 # Not POLLPRI, as waitress: urgent data, which nobody reads, would be announced again and again.
@@ -92,7 +94,7 @@ class EventLoop(dict[int, Any]):
             self._set_aside.discard(number)
             self._register(number, wanted)
         elif number not in self._registered:
-            # One that is registered stays so: whoever answers its request would have to tell us otherwise.
+            # A registered one stays so: the thread that answers its request would have to tell us otherwise.
             self._put_aside(number, connection)
 
     def _put_aside(self, number: int, connection: Any) -> None:

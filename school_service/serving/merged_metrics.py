@@ -68,7 +68,7 @@ class _Worker:
         self._connection.close()
 
     def _read(self, deadline: float) -> bool:
-        # 0: what has come by now; nothing raises BlockingIOError.
+        # 0: the bytes that have come by now; without any it raises BlockingIOError.
         self._connection.settimeout(max(0.0, deadline - time.monotonic()))
         part = self._connection.recv(MOST_RECEIVED)
         self._unread += part

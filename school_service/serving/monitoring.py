@@ -236,7 +236,7 @@ class Metrics:
         )
         yield _counter(
             "refused_by_shares",
-            "Work that was refused since a share was used up, by what is shared.",
+            "Work that was refused since a share was used up, by resource.",
             ("share",),
             {(share,): count for share, count in refusals().items()},
         )
@@ -311,7 +311,7 @@ class Metrics:
         states["newer"] = sum(counts.values()) - sum(states.values())
         yield _gauge(
             "schools",
-            "Schools by the revision of their schema: at that of this version, behind it, newer.",
+            "Schools by the revision of their schema: at this version's, behind it, newer.",
             ("state",),
             [((state,), count) for state, count in states.items()],
         )
@@ -327,7 +327,7 @@ class Metrics:
 
     @cached_property
     def _older(self) -> frozenset[str]:
-        """The revisions before that of this version; to list them imports every migration."""
+        """The revisions before this version's; to list them imports every migration."""
         return frozenset(revisions()) - {head()}
 
     def _ask_registry(self) -> Schools:

@@ -21,7 +21,7 @@ from school_service.web.error_responses import NO_ROOM_ERRORS
 
 HEADER_LIMIT = 64 * 1024  # bytes of a request's header fields
 HEADER_TIMEOUT = 15  # seconds from a request's first byte to the end of its header fields
-BODY_TIMEOUT = 60  # the same to the end of its body, and BODY_RATE is what a large one must come with besides
+BODY_TIMEOUT = 60  # the same to the end of its body, and a large one must come at BODY_RATE besides
 BODY_RATE = 16 * 1024  # bytes a second
 LONGEST_SPACE = 100  # characters of white space on end in a request's head
 LONGEST_CHUNK_LINE = 8 * 1024  # bytes of the line with a chunk's size, or of the fields after the last

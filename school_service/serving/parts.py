@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from school_service.config import Settings
 
 WAITING = 100
-"""Requests of one school that wait for a thread, of all workers together; what is beyond is refused."""
+"""Requests of one school that wait for a thread, of all workers together; further ones are refused."""
 
 DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits for a connection
 THREADS, CONNECTIONS = (

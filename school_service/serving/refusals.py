@@ -82,7 +82,7 @@ def refusal_of(error: Any) -> Refusal:
         return error
     refusal = _OF_WAITRESS.get(error.code)
     if refusal is None:
-        # What follows the first quotation mark is the client's own.
+        # The text after the first quotation mark is the client's own.
         reason = error.body.partition('"')[0].strip()
         refusal = Refusal(HTTPStatus(error.code), f"The request is not valid HTTP: {reason}.")
     return refusal

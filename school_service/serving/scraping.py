@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from school_service.serving import ServingError
 
 SCRAPES = 5  # connections at once
-SCRAPE_TIMEOUT = 5.0  # seconds that whoever asks has to send, and to read
+SCRAPE_TIMEOUT = 5.0  # seconds that a scraper has to send, and to read
 
 _log = logging.getLogger(__name__)
 

@@ -133,7 +133,7 @@ def serve(
 
 def tune_interpreter() -> None:
     """Let Python look for garbage less often, and give short requests their turn sooner."""
-    # What has been made by now lives as long as the process: the collector need not look at it again.
+    # Objects made by now live as long as the process: the collector need not look at them again.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -192,7 +192,7 @@ def make_server(
         connection_limit=2 * CONNECTION_LIMIT,
         # Deadlines are ours: `end_late`.
         channel_timeout=NEVER,
-        # An answer of any size is handed over at once, what is large to a temporary file: no thread waits for a client.
+        # An answer of any size is handed over at once, a large one to a temporary file: no thread waits for a client.
         outbuf_high_watermark=MOST_UNSENT,
         # X-Forwarded-For is read by ourselves, hop by hop, where there are trusted proxies (web.client_address).
         clear_untrusted_proxy_headers=not options.trusted_proxies,

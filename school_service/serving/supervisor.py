@@ -92,8 +92,8 @@ class Worker:
 class Supervisor:
     """So many workers on one listener, each started by the command made by `command` of its number and two sockets.
 
-    `command` gets the worker's number (from 1), the number of its control socket and that of the listener. `announce`
-    is called once all serve.
+    `command` gets the worker's number (from 1), and the numbers of its control socket and the listener. `announce` is
+    called once all serve.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Supervisor:
     def _stop(self) -> None:
         self._stopping = True
         _log.info("stopping")
-        # One that does not serve yet would keep the listener open, and nobody would take what comes there.
+        # One that does not serve yet would keep the listener open, and nobody would take its connections.
         for worker in self._workers:
             if not worker.serves:
                 worker.kill()
@@ -190,7 +190,7 @@ class Supervisor:
         """Start workers if some are missing, and one in place of one of an earlier generation."""
         starting = [worker for worker in self._workers if not worker.serves]
         if starting and not self._has_served:
-            return  # the others follow once the first serves: what is wrong is said once
+            return  # the others follow once the first serves: faults are told once
         now = time.monotonic()
         for number in range(1, self._count + 1):
             there = [

@@ -39,7 +39,7 @@ def words_of(name: str) -> str:
     return " ".join(composed_name(name).replace("_", " ").split())
 
 
-_ASIDE = re.compile(r"\([^()]*+\)|[^\w\s]")  # what a heading has beside its words: (M/F), a point, a star
+_ASIDE = re.compile(r"\([^()]*+\)|[^\w\s]")  # signs of a heading beside its words: (M/F), a point, a star
 
 
 def heading_of(name: str) -> str:

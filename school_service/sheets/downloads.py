@@ -25,7 +25,7 @@ CHANGED_DETAILS = (
     "download it again, and fill that one in."
 )
 
-_PART_LENGTH = 30_000  # characters of a cell, of which Excel takes 32,767
+_PART_LENGTH = 30_000  # characters of a cell; Excel takes 32,767
 
 
 @dataclass(frozen=True, slots=True)

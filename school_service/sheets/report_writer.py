@@ -53,9 +53,9 @@ class Report:
     """A sheet: lines above, a header, rows, and rows below with their sums.
 
     `frozen`: how many columns stay when the others scroll. `page_header`: the texts at the top of each printed page,
-    left and right. `large`: printed on A3 rather than A4. `key`: what signs in the cells mean, in lines above the
-    header as wide as the table. `signed_by`: who signs at the foot of each page. It is one page wide, in landscape, and
-    as long as it has to be.
+    left and right. `large`: printed on A3 rather than A4. `key`: the meanings of signs in cells, in lines above the
+    header as wide as the table. `signed_by`: titles of the signers at the foot of each page. It is one page wide, in
+    landscape, and as long as it has to be.
     """
 
     title: str
@@ -71,7 +71,7 @@ class Report:
 
 
 def write_report(reports: Sequence[Report]) -> bytes:
-    """Write a workbook (.xlsx) of these sheets. A text stays a text, whatever it starts with."""
+    """Write a workbook (.xlsx) of these sheets. A text stays a text with any first character."""
     return write_sheets([_sheet(report) for report in reports])
 
 

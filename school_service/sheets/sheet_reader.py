@@ -141,7 +141,7 @@ def read_sheet(
     *,
     unknown_column: Callable[[str], str] | None = None,
 ) -> SheetContent:
-    """Read the sheet of that name, or the only one of the workbook, whatever its name.
+    """Read the sheet of that name, or the only one of the workbook, of any name.
 
     The header may have rows above it, such as a title. A column is found by its name, or else by one of its other
     headings. Columns not among `columns` are ignored and named in the content, unless there is `unknown_column`: it

@@ -26,7 +26,7 @@ from school_service.sheets.workbook_layout import (
 )
 from school_service.sheets.workbook_writer import write_sheets
 
-MAX_WIDTH = 60  # characters; what is longer is wrapped
+MAX_WIDTH = 60  # characters; longer texts are wrapped
 MAX_PORTRAIT_WIDTH = 110  # characters on a portrait page; wider sheets are printed in landscape
 
 _FORMATS = {CellType.TEXT: "@", CellType.NUMBER: "General", CellType.DAY: "yyyy-mm-dd"}
@@ -67,9 +67,9 @@ def write_workbook(
 
     A person printing the workbook wants its rows: hidden sheets and rows are not printed.
 
-    A text stays a text, whatever it starts with: it never becomes a formula, a number or a date. `hidden`: rows of
+    A text stays a text with any first character: it never becomes a formula, a number or a date. `hidden`: rows of
     Details for the upload alone. `page_header`: the texts at the top of a printed page, left and right, in two lines
-    each. `signed_by`: who signs at the foot of each page of rows.
+    each. `signed_by`: the signer's title at the foot of each page of rows.
     """
     signing = (signed_by,) if signed_by else ()
     sheets = [_table_sheet(table, page_header, signing) for table in tables]
@@ -150,7 +150,7 @@ def _frozen_columns(columns: Sequence[Column]) -> int:
 def _heading_styles(heading: str | None, *, to_fill: bool) -> ColumnStyles:
     style = _HEADING_TO_FILL if to_fill else _HEADING
     if heading is not None:
-        # Programs find the column by its name, people read words: the fourth part of a format is that of texts.
+        # Programs find the column by its name, people read words: the fourth part of a format is for texts.
         style = style._replace(number_format=f';;;"{heading}"')
     return styled_alike(style)
 

@@ -77,7 +77,8 @@ class Page(NamedTuple):
 
     `margins` are those above and below, in inches, beside narrow ones; None are the margins of the program. The first
     `repeated_columns` are printed on each page. With a `scale`, in percent, it is as many pages wide as needed, and
-    each ends after one of the columns `breaks` (the first is 1). `signed_by`: who signs at the foot of each page.
+    each ends after one of the columns `breaks` (the first is 1). `signed_by`: titles of the signers at the foot of each
+    page.
     """
 
     landscape: bool
@@ -96,8 +97,8 @@ class SheetLayout(NamedTuple):
     `styles` are those of the columns, for each of the sheet's `Rows` in their order. The row of the `header` and the
     rows above it stay when the rows below scroll, and are printed on each page; 0: there is none. A header of several
     `header_rows` ends with this row. So do the first `frozen_columns`. `new_cells` are the styles of cells not yet
-    written, by column; without them such cells have no style. A `hidden` sheet is not shown, nor printed.
-    The `font` of a workbook is that of its first sheet; the widths of columns are counted in its digits.
+    written, by column; without them such cells have no style. A `hidden` sheet is not shown, nor printed. The first
+    sheet's `font` is the workbook's; the widths of columns are counted in its digits.
     """
 
     title: str

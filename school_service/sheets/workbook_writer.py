@@ -47,7 +47,7 @@ from school_service.sheets.workbook_layout import (
 
 LINE_HEIGHT = 15  # points
 MAX_TITLE_LENGTH = 32  # characters of the title of Excel's own error message
-MAX_HEADER_PART = 120  # characters of one side of a page's header, of which Excel takes 255 in all
+MAX_HEADER_PART = 120  # characters of one side of a page's header; Excel takes 255 in all
 MAX_CACHED_BYTES = 8 * 2**20  # bytes of all frames that are cached: one has some 10 to 20 KB
 
 _ROOM_TO_SIGN = 0.3  # inches
@@ -63,8 +63,8 @@ _BORDERS = {
     "closing": Border(left=_LINE, right=_THICK, top=_LINE, bottom=_LINE),
 }
 _MODIFIED = re.compile(rb"(<dcterms:modified[^>]*+>)[^<]*+")
-# What XML 1.0 does not allow, a carriage return (which it turns into a line feed), and the start of what would look
-# like an escape.
+# Characters not allowed by XML 1.0, a carriage return (which it turns into a line feed), and a start that looks like an
+# escape.
 _TO_ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 
 # Texts that are written as they are, one in a line, such as most names and admission numbers: words of letters and
@@ -75,13 +75,13 @@ _PLAIN_TEXTS = re.compile(r"[^\W_]++(?>(?:[ ./'\n-][^\W_]++)*)")
 def write_sheets(sheets: Sequence[Sheet]) -> bytes:
     """Write a workbook of these sheets.
 
-    A text stays a text, whatever it starts with: it never becomes a formula, a number or a date.
+    A text stays a text with any first character: it never becomes a formula, a number or a date.
     """
     frame = frame_of(tuple(sheet.layout for sheet in sheets))
     content = BytesIO(frame.archive)
     with ZipFile(content, "a") as archive:
         for of_sheet, sheet in zip(frame.sheets, sheets, strict=True):
-            # Whatever the time is: the same records give the same bytes.
+            # Without the present time: the same records give the same bytes.
             archive.writestr(ZipInfo(of_sheet.path), _filled(of_sheet, sheet), ZIP_DEFLATED, compresslevel=1)
     return content.getvalue()
 
@@ -202,7 +202,7 @@ def _style_number(sheet: Worksheet, style: CellStyle, font: str, *, quoted: bool
 # Where a rule reaches to the last row of a sheet, openpyxl is told the last that there can be.
 _LAST_ROW = "1048576"
 _REACHING = rf'( (?:sq)?ref="[A-Z]+[0-9]+:[A-Z]+){_LAST_ROW}(?=")'
-# No XML has this character: the name of what is to be written somewhere stands between two of it.
+# No XML has this character: the names of places to be written stand between two of it.
 _MARK = "\0"
 
 
@@ -255,7 +255,7 @@ def _make_sheet(workbook: Workbook, layout: SheetLayout) -> Worksheet:
         sheet.add_data_validation(validation)
     if layout.protected is not None:
         sheet.protection.enable()
-        # What is protected is not allowed.
+        # Protection forbids it where the attribute is true.
         sheet.protection.formatColumns = not layout.protected.resized
         sheet.protection.sort = sheet.protection.autoFilter = not layout.protected.sorted
     _set_up_page(sheet, layout.page)
@@ -306,7 +306,7 @@ def _set_up_page(sheet: Worksheet, page: Page) -> None:
     sheet.HeaderFooter.oddHeader, sheet.HeaderFooter.oddFooter = header, footer
 
 
-# What is written into the frame
+# Writing into the frame
 
 
 def _filled(frame: SheetFrame, sheet: Sheet) -> bytes:

@@ -38,7 +38,7 @@ class OrjsonProvider(JSONProvider):
         try:
             return orjson.dumps(obj, default=_plain, option=_OPTIONS).decode()
         except orjson.JSONEncodeError:
-            # An error may have to repeat a name with a lone surrogate: what is no character is shown as "?".
+            # An error may have to repeat a name with a lone surrogate: the surrogate is shown as "?".
             text = json.dumps(obj, default=_plain, ensure_ascii=False, separators=(",", ":"))
             return text.encode(errors="replace").decode()
 

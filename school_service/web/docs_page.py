@@ -76,7 +76,7 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
 
     @pages.get("/favicon.ico")
     def icon() -> Response:
-        # What browsers ask for beside every page that names no icon, such as that for signing in.
+        # Browsers ask for it beside every page that names no icon, such as the page for signing in.
         path, kind = assets["icon.svg"]
         response = Response(path.read_bytes(), mimetype=kind)
         response.cache_control.public = True

@@ -110,7 +110,8 @@ ALL_CAUSES = frozenset(
     {QUEUE_FULL, DATABASE_AWAY, NO_ROOM, *CAUSES.values(), *(cause for _, cause in _CAUSES_BY_STATE)}
 )
 
-# SQLSTATEs of what may succeed a moment later: too many connections, shutting down, cancelled, deadlock, lock timeout.
+# SQLSTATEs of failures that may succeed a moment later: too many connections, shutting down, cancelled, deadlock, lock
+# timeout.
 _TRANSIENT = re.compile(r"53...|57P0.|57014|40001|40P01|55P03|08...")
 
 _FRAMEWORK_MESSAGES = {

@@ -49,7 +49,7 @@ answer's header `X-Request-ID`. Paged lists take `pageNumber` and `pageSize`; pa
 know are refused.
 
 **Terms.** A `term` is given by its id, or as `FIRST`, `SECOND` or `THIRD` of the session that the operation is about:
-that of the batch, the cohort or the cohort subject. Of a student it is the latest session of theirs that has such a
+the session of the batch, the cohort or the cohort subject. Of a student it is their latest session that has such a
 term, unless `session` names one. A list that is of no session has the terms of that name in all of them.
 """
 
@@ -96,12 +96,12 @@ class DocumentedError:
 
 ERRORS = {
     400: DocumentedError(
-        "X-SCHOOL-ID is missing or no uuid, the body is not JSON, or what was sent is no request of HTTP.",
+        "X-SCHOOL-ID is missing or no uuid, the body is not JSON, or the bytes are no request of HTTP.",
         ErrorType.SCHOOL_HEADER,
         "The header X-SCHOOL-ID is missing.",
     ),
     401: DocumentedError(
-        "The token, or what was signed in with, is missing or wrong.",
+        "The token or the credential is missing or wrong.",
         ErrorType.INVALID_TOKEN,
         "The token is invalid.",
         _CHALLENGE,
@@ -117,7 +117,7 @@ ERRORS = {
         "No such classroom.",
     ),
     409: DocumentedError(
-        "It collides with a record that exists, or what is to be deleted is in use.",
+        "It collides with a record that exists, or the record to be deleted is in use.",
         ErrorType.DUPLICATE,
         "A classroom with this name exists already.",
         errors={"json": {"name": ["already taken"]}},
@@ -129,7 +129,7 @@ ERRORS = {
         errors={"query": {"after": ["resync"]}},
     ),
     412: DocumentedError(
-        "The record is not what If-Match names: it was changed meanwhile.",
+        "The record has another ETag than If-Match: it was changed meanwhile.",
         ErrorType.STALE,
         "The record is not what If-Match names: it was changed. Read it again.",
     ),
@@ -183,12 +183,12 @@ class ServiceApi(flask_smorest.Api):
 
     @property
     def spec(self) -> APISpec:
-        """The document; its first reader writes what was registered, which takes four times as long as a start."""
+        """The document; its first reader writes all registered operations, for four times as long as a start takes."""
         with self._lock:
             if not self._busy:
                 with self._at_work():
                     while self._unwritten:
-                        # What fails stays: no later reader gets a document without that part.
+                        # A part that fails stays: no later reader gets a document without it.
                         self._unwritten[0]()
                         self._unwritten.popleft()
         return self._spec
@@ -237,12 +237,12 @@ def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
         API_SPEC_OPTIONS={
             "info": {
                 "description": DESCRIPTION,
-                "contact": {"name": "Whoever operates this service"},
+                "contact": {"name": "The operator of this service"},
                 "license": {"name": "MIT", "url": "https://opensource.org/license/mit"},
             },
             # Relative to the document's own address, so that it holds behind a proxy that adds a prefix.
             "servers": [{"url": ".", "description": "This service"}],
-            # Tags by what people do, for pages that show them so: ours, and Redocly's.
+            # Tags by the work of people, for pages that show them so: ours, and Redocly's.
             "x-tagGroups": [
                 {"name": name, "tags": tags} for name, tags in documentation("tag_groups").items()
             ],
@@ -295,7 +295,7 @@ class FieldConverter(OpenAPIConverter):
             written.setdefault("description", self._description(field))
         written = {name: value for name, value in written.items() if value is not None}
         if "$ref" in written and len(written) > 1:
-            # What stands beside a reference is ignored (OpenAPI 3.0).
+            # Members beside a reference are ignored (OpenAPI 3.0).
             written["allOf"] = [{"$ref": written.pop("$ref")}]
         return _null_beside_a_type(written)
 
@@ -395,7 +395,7 @@ def _show_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None
             content[json_type]["example"] = example[part]
 
 
-# What an id in a path is of, where the path says something else.
+# The record of an id in a path, where the path says something else.
 _RECORDS = {
     "/templates/{id}": "subject",
     "/scoresheets/{id}": "cohort subject",
@@ -406,7 +406,7 @@ _RECORDS = {
 }
 
 
-# What stands in a path and is no id of what is before it.
+# Parameters of a path that are no ids of the part before them.
 _PRINTED = {
     "/verify/{school}": "The id of the school, as it is printed on the paper.",
     "/verify/{school}/{code}": "The code, as it is printed on the paper.",
@@ -465,8 +465,8 @@ def _mere_reference(
     return {}
 
 
-# What the decorators of a view say is turned into the members of its operation by `document_operation`, which
-# flask-smorest calls for each.
+# `document_operation`, which flask-smorest calls for each view, makes the members of its operation of the decorators'
+# notes.
 
 _SCHOOL_HEADER = {
     "in": "header",
@@ -484,7 +484,7 @@ _IDEMPOTENCY_KEY = {
 }
 _REPLAYED = {
     "Idempotency-Replayed": {
-        "description": "`true` where the answer is that of an earlier request with the same Idempotency-Key.",
+        "description": "`true` where the answer is of an earlier request with the same Idempotency-Key.",
         "schema": {"type": "string", "enum": ["true"]},
     }
 }
@@ -558,7 +558,7 @@ def _responses(
 ) -> dict[str, Any]:
     """Write the answers of an operation: those of the view, and errors of these statuses."""
     responses: dict[int, Any] = {status: response_component(status) for status in statuses}
-    # A mere name is flask-smorest's own for an error; what a view describes stands.
+    # A mere name is flask-smorest's own for an error; descriptions of a view stand.
     responses |= {
         int(status): response for status, response in described.items() if isinstance(response, Mapping)
     }

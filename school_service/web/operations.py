@@ -90,7 +90,7 @@ def declare(view: Callable[..., Any], **said: Any) -> None:
     for name in ("locations", "query", "statuses"):
         if name in said:
             said[name] = getattr(before, name) | frozenset(said[name])
-    # A copy, since what decorates another view may have the same notes.
+    # A copy, since another view may have the same notes.
     documented = {**getattr(view, "_apidoc", {}), _NOTED: replace(before, **said)}
     view._apidoc = documented  # type: ignore[attr-defined]
 

@@ -70,8 +70,8 @@ class ReadingRequest:
         try:
             answer = view()
         except UnknownSchool:
-            # The binding says so, or the school's details did, which are read by themselves: then the binding
-            # says what is told to whom.
+            # The binding says so, or the school's details did, which are read by themselves: then the binding decides
+            # about the answer.
             self._admit_alone()
             raise
         except (DBAPIError, TenancyError):
@@ -102,7 +102,7 @@ class ReadingRequest:
             answer = self._read_with_state(text)
             if self._policy.reads_own or request_context().reach is None:
                 return answer
-            # The condition was false: the query was not run for who is let in by relations, which are known now.
+            # The condition was false: the query was not run for a caller let in by relations, which are known now.
         else:
             # A client's grant is read by the login itself: a query of the school can not go together with it.
             self._admit_alone()

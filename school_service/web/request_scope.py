@@ -55,7 +55,7 @@ def run_in_request_scope(view: Callable[[], Any], policy: Policy, run: Run, *, s
         return _run_as(linked(token, school_id, anew=False), school_id, view, policy, run)
     except LinkGone:
         if "principal" in known:
-            # It was there when the request began, and what that has done can't be done again.
+            # It was there when the request began, and the work done since can't be done again.
             raise
         return _run_as(linked(token, school_id, anew=True), school_id, view, policy, run)
 

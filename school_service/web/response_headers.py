@@ -23,7 +23,7 @@ tomorrow. These are public and say so: the OpenAPI document, its page, and the k
 """
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-# What a script may read of an answer's header, beside the few fields that every script may.
+# Fields of an answer's header that a script may read, beside the few that every script may.
 EXPOSED = (
     "Allow",
     "Content-Disposition",

@@ -161,12 +161,12 @@ class UploadOptionsSchema(Schema):
 
     dry_run = described(
         QueryBoolean,
-        "Answer what the upload would change, row by row, and store nothing.",
+        "Answer the changes of the upload, row by row, and store nothing.",
         load_default=False,
     )
     force = described(
         QueryBoolean,
-        "Replace what somebody changed since the sheet was downloaded, which is refused otherwise.",
+        "Replace values changed since the sheet was downloaded, which are refused otherwise.",
         load_default=False,
     )
 
@@ -184,7 +184,7 @@ def warnings_field() -> fields.List[Any]:
     """The warnings of an upload."""
     return described(
         fields.List,
-        "Where there are any: what to look at, such as columns of which nothing was read.",
+        "Where there are any: points to look at, such as ignored columns.",
         fields.String(),
     )
 
@@ -220,12 +220,14 @@ class UploadedRowsSchema(RecordSchema):
     created = fields.Integer()
     updated = fields.Integer()
     unchanged = fields.Integer()
-    blank = described(fields.Integer, "Nothing filled in: what is there stays.")
-    changes = list_of(RowChangeSchema, "Of a dry run: what the upload would change.")
-    not_in_sheet = list_of(MissingStudentSchema, "Of a dry run: who of the class has no row in the sheet.")
+    blank = described(fields.Integer, "Nothing filled in: stored values stay.")
+    changes = list_of(RowChangeSchema, "Of a dry run: the changes of the upload.")
+    not_in_sheet = list_of(
+        MissingStudentSchema, "Of a dry run: students of the class without a row in the sheet."
+    )
     ignored_columns = described(
         fields.List,
-        "Where there are any: columns that are not known, of which nothing was read.",
+        "Where there are any: unknown columns, which were not read.",
         fields.String(),
     )
     warnings = warnings_field()
@@ -243,11 +245,11 @@ class RowErrorSchema(RecordSchema):
     column = described(fields.String, "The name of the column.")
     code = described(
         fields.String,
-        "What is wrong, for a program: `required`, `invalid`, `duplicate`, `taken`, `unknown`, or "
+        "The reason, for a program: `required`, `invalid`, `duplicate`, `taken`, `unknown`, or "
         "`changed` since the sheet was downloaded.",
     )
     message = described(
-        fields.String, "What is wrong, for a person: the cell, the value, whose row it is, what to do."
+        fields.String, "The fault, for a person: the cell, the value, the owner of the row, the remedy."
     )
 
 
@@ -256,7 +258,7 @@ class ReplacedValueSchema(RecordSchema):
 
     column = described(fields.String, "The name of the column.")
     value = described(fields.String, "As the sheet has it.")
-    stored = described(fields.String, "What is stored in its place.")
+    stored = described(fields.String, "The value stored in its place.")
     rows = described(fields.Integer, "In how many rows.")
 
 
@@ -275,7 +277,7 @@ class ImportedRowsSchema(RecordSchema):
     )
     ignored_columns = described(
         fields.List,
-        "Where there are any: columns that are not known, of which nothing was read.",
+        "Where there are any: unknown columns, which were not read.",
         fields.String(),
     )
     warnings = warnings_field()
@@ -318,6 +320,6 @@ class ErrorSchema(Schema):
             "anyOf": [{"$ref": f"#/components/schemas/{ERROR_TYPE}"}, {"type": "string"}],
         },
     )
-    message = described(fields.String, "What is wrong, for a person.", required=True)
+    message = described(fields.String, "The fault, for a person.", required=True)
     errors = record_of(ErrorDetailsSchema, "Where the input is at fault: by place, field and reason.")
     request_id = described(fields.String, "Names the request in the service's logs.", required=True)

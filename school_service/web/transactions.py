@@ -51,7 +51,7 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
         try:
             yield state
             if binding.read_only:
-                # What has only read has nothing to commit: closing the session ends its transaction.
+                # A reading has nothing to commit: closing the session ends its transaction.
                 require_no_entries(context)
             else:
                 _commit(session, [*context.audit_entries, *context.refusals], context.with_commit)
