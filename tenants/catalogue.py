@@ -174,7 +174,8 @@ def read_catalogue(connection: Connection, schema: str, *, owner: str | None = N
 
 
 def catalogue_of_revision(tenancy: Tenancy, revision: str) -> Catalogue:
-    """Give what a school created at a revision has: the schema of its migrations, and the rights of its role."""
+    """Give the catalogue of a school created at a revision: the schema of its migrations, and the rights of its
+    role."""
     statements = ";\n".join(table_statements(revision, tenancy.history))
     if statements not in _known:
         _known[statements] = _rehearse(tenancy, statements)
@@ -182,7 +183,7 @@ def catalogue_of_revision(tenancy: Tenancy, revision: str) -> Catalogue:
 
 
 def differences(expected: Catalogue, actual: Catalogue) -> list[tuple[str, str]]:
-    """Say by kind where a schema is not as expected: what is missing, too much, or another; what is alike, together.
+    """List by kind the objects of a schema that are missing, too many, or other than expected; equal faults together.
 
     Of a table that is missing or too much its columns and constraints are not said as well.
     """

@@ -6,7 +6,7 @@ import re
 
 from sqlalchemy.exc import DBAPIError
 
-# What PostgreSQL says of a violation, and its SQLSTATE.
+# PostgreSQL's words for a violation, and its SQLSTATE.
 _VIOLATIONS = {
     "violates unique constraint": "23505",
     "violates foreign key constraint": "23503",
@@ -16,8 +16,8 @@ _VIOLATIONS = {
 }
 
 
-# What PostgreSQL says to whoever asks for one connection too many. libpq gives no SQLSTATE of a connection that was not
-# made, so that a server whose messages are in another language is not understood here.
+# PostgreSQL's words for one connection too many. libpq gives no SQLSTATE of a connection that was not made, so that a
+# server whose messages are in another language is not understood here.
 _NO_CONNECTION_LEFT = re.compile(
     r"too many clients already|remaining connection slots are reserved|too many connections for (role|database)"
     # PgBouncer's words.

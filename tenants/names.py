@@ -11,8 +11,8 @@ TYPED_LENGTH = 4
 TYPED_BYTES = 4 * TYPED_LENGTH
 """The same in bytes of UTF-8, for a text measured before it is decoded."""
 
-# Spaces, and what is not shown although it is a letter or a mark (Unicode, Default_Ignorable_Code_Point): the fillers
-# of Hangul above all, with which people write names that look empty. And the pattern of Braille without dots.
+# Spaces, and letters and marks that are not shown (Unicode, Default_Ignorable_Code_Point): the fillers of Hangul above
+# all, with which people write names that look empty. And the pattern of Braille without dots.
 _BLANK = re.compile(
     r"[\s\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]++"
 )

@@ -19,7 +19,7 @@ from typing import IO
 from tenants.exceptions import ProgramFailed, ProgramMissing
 
 _VERSION = re.compile(r"\(PostgreSQL\) (\d++)(\S*+)")
-# What a program may know of our environment: how it is set up, and where it finds its own libraries.
+# Variables of our environment for a program: its settings, and the places of its libraries.
 _PASSED_ON = re.compile(r"PG\w++|PATH|HOME|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|TMPDIR")
 _STDERR_LINES = 20
 _CHUNK = 1 << 16  # bytes
@@ -122,7 +122,7 @@ def run_program(
         for thread in threads:
             thread.start()
         yield process.stdout
-        # What the block left unread must not keep the program from ending.
+        # Bytes left unread by the block must not keep the program from ending.
         while process.stdout.read(_CHUNK):
             pass
         status = process.wait()

@@ -48,7 +48,7 @@ class Entry(NamedTuple):
 
 
 class Reaching:
-    """The servers of schools in one run over all of them, of which each that is away is tried once.
+    """The servers of schools in one run over all of them; each that is away is tried once.
 
     `servers` has the server of each school by its schema, as `Placement.servers_of_schools` names them; of the schools
     of one server alone none is reached without it, and the driver's error ends the run.
@@ -141,7 +141,7 @@ class Placement:
             f"transaction of a connection: set SERVING_LOGINS to {needed} and run: school-service tenants init"
         )
 
-    # What a process that serves asks.
+    # Methods for a process that serves.
 
     def serve(
         self,
@@ -189,7 +189,7 @@ class Placement:
         if procedure is not None:
             raise UnfitPlacement("Citus places the schools of this database: set TENANT_DISTRIBUTED to on.")
 
-    # What the operator's verbs ask.
+    # Methods for the operator's verbs.
 
     def prepare(self, admin: Engine) -> None:
         """See that every server has the registry's tables, before a transaction writing to them.

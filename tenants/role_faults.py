@@ -1,4 +1,4 @@
-"""What is wrong with roles and their rights on a server: with those of schools, their owner, the serving logins.
+"""The faults of roles and their rights on a server: of schools, their owner, the serving logins.
 
 Roles belong to the server, so a server is asked once for those of all schools.
 """
@@ -58,7 +58,7 @@ _DEFAULT_RIGHTS = text(
 
 @dataclass
 class RoleFindings:
-    """What is wrong on a server: by the role of its school, and of no school alone; notes may be as they should be."""
+    """The faults on a server: by the role of its school, and of no school alone; notes may be no faults."""
 
     of_schools: dict[str, list[str]] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)

@@ -69,7 +69,7 @@ def statements(sql: str) -> list[Statement]:
             parsed += [Statement(text, tuple(tokens))] if tokens else []
             text, between, depth, tokens = "", "", 0, []
             continue
-        # What stands before the first token, or after the last, is none of the statement's.
+        # Space before the first token, or after the last, is none of the statement's.
         text += between + lexeme if tokens else lexeme
         between = ""
         tokens.append(_token(kind, lexeme))

@@ -31,8 +31,7 @@ class Administrator:
     password: str
 
 
-# Table name and rows: what a new school's tables hold from the start. Every column is given, none is
-# defaulted.
+# Table name and rows: the first rows of a new school's tables. Every column is given, none is defaulted.
 SeedRows = tuple[str, Sequence[dict[str, Any]]]
 Seed = Callable[[Administrator], Iterable[SeedRows]]
 Reference = Callable[[Connection], None]

@@ -164,7 +164,7 @@ def _by_schema(verification: Verification) -> dict[str, School]:
 
 
 def _add(verification: Verification, more: RoleFindings) -> None:
-    """Add what is found of roles; what another server has, too, is said once."""
+    """Add the findings on roles; those of another server, too, are added once."""
     for verified in verification.schools:
         if verified.school.deletion != "begun":
             _say(verified.faults, more.of_schools.get(verified.school.schema, ()))

@@ -35,14 +35,14 @@ from tenants.exceptions import BackupRefused
 DUMP, SCRIPT, MANIFEST = "school.dump", "school.sql.gz", "manifest.json"
 FORMATS = {1: DUMP, 2: SCRIPT}
 ENCRYPTED = ".age"
-# What of the registry's row belongs to the school, wherever it is.
+# Columns of the registry's row that belong to the school in any installation.
 DETAILS = ("name", "status", "address", "phone_number", "email_address", "motto", "logo_url", "created_at")
-# What backups of earlier versions do not have.
+# Members that backups of earlier versions do not have.
 LATER_DETAILS = ("website",)
 _MAX_MANIFEST_BYTES = 16 << 20
 _CHUNK = 1 << 18  # bytes
 
-# What reading a zip raises where it is not what it should be.
+# Errors of reading a damaged zip.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,

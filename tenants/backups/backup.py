@@ -67,12 +67,12 @@ def back_up(
     """
     refuse_existing(path, replace=replace)
     recipients = [parse_recipient(key) for key in encrypt_to or tenancy.backup_recipients]
-    # A key of this moment, which nobody has afterwards: with it, what was encrypted can be read again.
+    # A key of this moment, which nobody has afterwards: with it, the encrypted file can be read again.
     reading_keys = [new_identity()] if recipients else []
     recipients += [key.to_public() for key in reading_keys]
     with (
         _locked_school(tenancy, school_id) as school,
-        # On the school's server: what is of one moment there is of one moment of the school.
+        # On the school's server: a snapshot there is a snapshot of the school.
         tenancy.placement.admin_of(tenancy.admin, school_id) as engine,
         engine.connect().execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
@@ -141,7 +141,7 @@ class _Moment:
         execute_script(connection, _SETTINGS)
         execute_script(connection, f'SET LOCAL ROLE "{school.schema}"')
         self._tables = table_checksums(connection, school.schema)
-        # What PostgreSQL computes is not in the file.
+        # Columns that PostgreSQL computes are not in the file.
         self._written = self._tables | column_checksums(
             connection, school.schema, {table: self._columns[table] for table in computed}
         )

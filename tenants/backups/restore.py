@@ -40,7 +40,7 @@ from tenants.registry.schools import School, change_school, find_school, schema_
 from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
-# What the file's rows are written in, whatever this connection's own settings are.
+# The settings of the file's rows, in place of this connection's own.
 _SETTINGS = (
     "SET LOCAL client_encoding TO 'UTF8'; SET LOCAL standard_conforming_strings TO on; "
     "SET LOCAL client_min_messages TO warning; SET LOCAL datestyle TO 'ISO'; SET LOCAL intervalstyle TO 'postgres'"

@@ -17,7 +17,7 @@ _DAYS = click.IntRange(1, 365)
 PEOPLE = {
     "name": (
         "--name",
-        {"type": click.STRING, "help": "What people are shown where they sign in; default: its id."},
+        {"type": click.STRING, "help": "Its name where people sign in; default: its id."},
     ),
     "redirect_uris": (
         "--redirect-uri",
@@ -29,7 +29,7 @@ PEOPLE = {
     ),
     "post_logout_uris": (
         "--post-logout-uri",
-        {"type": REDIRECT_URI, "multiple": True, "help": "The same for whoever has signed out."},
+        {"type": REDIRECT_URI, "multiple": True, "help": "The same for people who have signed out."},
     ),
     "user_permissions": (
         "--user-permission",
@@ -37,7 +37,7 @@ PEOPLE = {
             "type": click.STRING,
             "multiple": True,
             "metavar": "ACCESS:SECTION",
-            "help": "What a person may do by it at most; default: what their roles allow.",
+            "help": "A permission that a person may use by it; default: all of their roles.",
         },
     ),
     "sign_in_only": (

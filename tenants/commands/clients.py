@@ -31,7 +31,7 @@ _HAS_RESERVED_NAMES = (
     "(clients edit --redirect-uri)."
 )
 
-_TELLS_ADDRESSES = "Believe what it says of its end users' addresses, in the header X-End-User-Address."
+_TELLS_ADDRESSES = "Believe the addresses of its end users, in the header X-End-User-Address."
 
 
 @click.command("create", short_help="Grant a client schools and permissions.")
@@ -108,7 +108,7 @@ def list_(tenancy: Tenancy, as_json: bool) -> None:
     _warn_of_reserved_names(reserved)
 
 
-@click.command("edit", short_help="Change what a client is believed, and has for people.")
+@click.command("edit", short_help="Change the trust in a client, and its members for people.")
 @click.argument("client_id", metavar="ID", type=NAME)
 @click.option("--tells-addresses/--tells-no-addresses", default=None, help=_TELLS_ADDRESSES)
 @click.option(
@@ -178,9 +178,7 @@ def _tell_of_sessions(*, lowered: bool, ended: bool) -> None:
 
 @click.command("rotate", short_help="Give a client another secret.")
 @click.argument("client_id", metavar="ID", type=NAME)
-@click.option(
-    "--end-tokens", is_flag=True, help="End its tokens, too: whoever knew the secret may have some."
-)
+@click.option("--end-tokens", is_flag=True, help="End its tokens, too: a thief of the secret may have some.")
 @as_json
 @with_tenancy
 def rotate(tenancy: Tenancy, client_id: str, end_tokens: bool, as_json: bool) -> None:

@@ -53,7 +53,7 @@ def init(tenancy: Tenancy, withdrawing: bool) -> None:
         )
 
 
-@click.command("status", short_help="Show the revision of each school, and who is behind.")
+@click.command("status", short_help="Show the revision of each school, and schools behind.")
 @click.option("--nodes", is_flag=True, help="Show the nodes of Citus instead, and how many schools each has.")
 @as_json
 @with_tenancy
@@ -115,7 +115,7 @@ def status(tenancy: Tenancy, nodes: bool, as_json: bool) -> None:
 def verify_(tenancy: Tenancy, folder: Path | None, key_file: Path | None, as_json: bool) -> None:
     """See that every school has its role, owner, grants, and the schema of its revision, and count its rows.
 
-    It changes nothing. Exits with status 1 where something is wrong; what may be as it should be is a note.
+    It changes nothing. Exits with status 1 for a fault; a finding that may be right is a note.
     """
     verification = verify(
         tenancy,

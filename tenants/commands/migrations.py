@@ -43,8 +43,8 @@ def migrate(
 ) -> None:
     """Bring every school that is behind to the newest revision, those whose last migration failed too.
 
-    A school that fails stays as it is and does not hold up the others; `tenants status` says why. A second
-    run goes on where the first ended, however it ended. SIGINT and SIGTERM let what is under way end.
+    A school that fails stays as it is and does not hold up the others; `tenants status` says why. A second run goes on
+    where the first ended, however it ended. After SIGINT and SIGTERM migrations under way end.
     """
     with stopped_by_signals() as stop:
         report = migrate_schools(
@@ -81,7 +81,7 @@ def migrate(
 @history_option("Judge the migrations of this folder.")
 @as_json
 def check_(folder: Path, as_json: bool) -> None:
-    """Judge the migrations: what a school's schema can't take; needs no database.
+    """Judge the migrations by the rules of schools' schemas; needs no database.
 
     Where one is named, lists roles and clients, too, that write users or students and do not read results: by them
     nobody gives a student or guardian a password. That is no fault.
@@ -106,9 +106,9 @@ def check_(folder: Path, as_json: bool) -> None:
 @history_option("Add to the migrations of this folder.")
 @with_tenancy
 def revision(tenancy: Tenancy, message: str, empty: bool, folder: Path) -> None:
-    """Draft the next migration from what the models say beyond the baseline; writes baseline.sql anew.
+    """Draft the next migration from the models' differences to the baseline; writes baseline.sql anew.
 
-    MESSAGE says what changes, such as "Seats of classrooms". The comparison needs a PostgreSQL, and leaves nothing in
+    MESSAGE names the change, such as "Seats of classrooms". The comparison needs a PostgreSQL, and leaves nothing in
     it: DATABASE_URL's, or one that is made for the moment. Read the draft before you keep it.
     """
     from tenants.migrations.new_revision import NOT_COMPARED, generate_revision

@@ -26,7 +26,7 @@ SAMPLE = "Sample"
 """The first word of the name of a sample school."""
 
 short_name_option = click.option(
-    "--short-name", type=SHORT_NAME_OF_SCHOOL, help="What people type for the school where they sign in."
+    "--short-name", type=SHORT_NAME_OF_SCHOOL, help="The name that people type where they sign in."
 )
 
 _DETAILS = {
@@ -197,7 +197,7 @@ def move(tenancy: Tenancy, school_id: UUID, node: str, as_json: bool) -> None:
 def edit(
     tenancy: Tenancy, school_id: UUID, short_name: str | None, details: dict[str, str | None], as_json: bool
 ) -> None:
-    """Change what a school says of itself; what is not named stays, and an empty text takes a detail away."""
+    """Change the details of a school; others stay, and an empty text takes a detail away."""
     if short_name is not None:
         details = {**details, "short_name": short_name or None}
     if not details:

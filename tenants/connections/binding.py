@@ -63,14 +63,14 @@ _NO_ROLE = (
 _NO_MEMBERSHIP = (
     "a school is closed to its serving login: was SERVING_LOGINS changed? Run: school-service tenants init"
 )
-# What is quoted is the same in every language of the server's.
+# The quoted name is the same in every language of the server's.
 _SCHOOL_ROLE = re.compile(r'"school_[0-9a-f]{32}"')
 _log = logging.getLogger(__name__)
 
 STATEMENT_TIMEOUT = 15  # seconds that PostgreSQL may work on a statement of a request
 LOCK_TIMEOUT = 5  # seconds that a statement of a request may wait for a lock
 
-SCHOOLS_REMEMBERED = 10_000  # of which a process need not write the batch anew
+SCHOOLS_REMEMBERED = 10_000  # of them a process keeps the written batch
 STATEMENTS_REMEMBERED = 2_000  # the same of statements that read; there are some hundreds
 
 # One row, client or no client: the role is switched while the row is made, so it must be made. A client that is refused
@@ -141,7 +141,7 @@ class Reading(NamedTuple):
     condition_parameters: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # what is made of them is remembered by which they are
+@dataclass(frozen=True, slots=True, eq=False)  # keys of a cache, by identity
 class BindingOptions:
     """The options of every binding of this process.
 
@@ -199,7 +199,7 @@ def _settings(begin: str, options: BindingOptions) -> list[str]:
         begin,
         f"SET LOCAL statement_timeout TO {options.statement_timeout * 1000}",
         f"SET LOCAL lock_timeout TO {options.lock_timeout * 1000}",
-        # The registry is open to the login alone, whatever role a careless SET left behind on the connection.
+        # The registry is open to the login alone: a careless SET may have left a role behind on the connection.
         "SET LOCAL ROLE NONE",
         "SET LOCAL TIME ZONE 'UTC'",
     ]

@@ -140,7 +140,7 @@ def admin_arguments() -> dict[str, Any]:
     return {
         "connect_timeout": CONNECT_TIMEOUT,
         "application_name": "school-service admin",
-        # Names and definitions may have any letter, whatever the login would be sent.
+        # Names and definitions may have any letter, unlike the login's own encoding.
         "client_encoding": "utf8",
         **KEEPALIVE,
     }

@@ -59,7 +59,7 @@ class PooledConnection:
         self.schools: set[UUID] = set()
         self.works_for: UUID | None = None
         self.taken_at = 0.0
-        # What is asked many times a request, without a look through __getattr__.
+        # Methods called many times a request, without a look through __getattr__.
         self.cursor: Callable[..., Any] = driver.cursor
         self.get_transaction_status: Callable[[], int] = driver.get_transaction_status
 

@@ -30,7 +30,7 @@ class NodePlacement(Placement):
     """
 
     several_servers: ClassVar[bool] = True
-    # Citus signs in at the nodes as whoever a statement is run by, and moves a table as its owner.
+    # Citus signs in at the nodes as the role that runs a statement, and moves a table as its owner.
     roles_sign_in: ClassVar[bool] = True
 
     def __init__(self, login: str, logins: int = 1) -> None:
@@ -135,7 +135,7 @@ class NodePlacement(Placement):
                 raise
             return known
         self._doubted.discard(school_id)
-        # What is not there may come at any moment, and is not remembered.
+        # A missing school may come at any moment, so its absence is not cached.
         if location is None:
             self._locations.pop(school_id, None)
         else:
@@ -174,7 +174,7 @@ class NodePlacement(Placement):
 
     def limit_waiting(self, seconds: float) -> str:
         """Write the statements letting a transaction wait so long for a lock, on the nodes too."""
-        # What is set between the two is set on the nodes as well.
+        # Settings between the two are set on the nodes as well.
         handed_on = "SET LOCAL citus.propagate_set_commands TO"
         return f"{handed_on} 'local';\n{super().limit_waiting(seconds)};\n{handed_on} 'none'"
 

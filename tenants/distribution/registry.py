@@ -50,7 +50,7 @@ $$
 """
 # A function that reads a table of Citus's has its statements planned anew at each call, and twice: by Citus and for the
 # shard. One that reads the shard itself has its plans remembered, as on PostgreSQL alone. Shards have the same names on
-# every node, and are moved with the tables. What is on another node is not found there.
+# every node, and are moved with the tables. A school on another node is not found there.
 _READ_SHARDS = r"""
 CREATE OR REPLACE FUNCTION registry.read_shards(schema_name text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $body$
@@ -79,8 +79,8 @@ BEGIN
 END
 $body$
 """
-# set_config takes no effect in a query that names a reference table: the role is switched beside this function.
-# Made anew, as what it returns may have been other before.
+# set_config takes no effect in a query that names a reference table: the role is switched beside this function. Made
+# anew, as its result may have had other columns before.
 CLIENT_GRANT = """
 DROP FUNCTION IF EXISTS registry.client_grant(text);
 CREATE FUNCTION registry.client_grant(

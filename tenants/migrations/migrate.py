@@ -260,7 +260,7 @@ class _MigrationRun:
     def through(self, behind: Collection[MigrationState], workers: int) -> Iterator[_Result]:
         """Migrate schools. Those with rows locked by others come last, and are waited for."""
         for revision in {school.revision for school in behind} - {self._newest}:
-            # What can't be written as SQL ends the run before it has begun.
+            # A migration that can't be written as SQL ends the run before it has begun.
             self._script(revision)
         with ThreadPoolExecutor(workers, "migrate") as pool:
             try:

@@ -25,7 +25,7 @@ from tenants.migrations.migration_sql import (
 )
 from tenants.sql_scanner import Token, statements
 
-# Statements by their first words. What is not here does not belong in a school's schema.
+# Statements by their first words. Others do not belong in a school's schema.
 _ALLOWED = re.compile(
     r"CREATE TABLE\b|CREATE (UNIQUE )?INDEX\b|ALTER TABLE\b|DROP (TABLE|INDEX)\b|COMMENT ON\b"
     r"|INSERT INTO\b|UPDATE\b|DELETE FROM\b|WITH\b|(CREATE|CREATE OR REPLACE|DROP) FUNCTION CALLER_STATE\b"
@@ -70,8 +70,7 @@ _WHY = {
     "baseline": "baseline.sql is not what the migrations amount to; run: school-service tenants baseline",
 }
 
-# What programs of the release before would notice; a table that is written anew is empty to whoever waits for it inside
-# of a function.
+# Changes that programs of the release before would notice; a table written anew is empty to a function waiting for it.
 _NARROWS = re.compile(
     r"\bDROP (TABLE|COLUMN|FUNCTION)\b|\bRENAME\b|\bSET NOT NULL\b|\bADD CONSTRAINT\b|\bCREATE UNIQUE INDEX\b"
     r"|\bALTER (COLUMN )?\S+ (SET DATA )?TYPE\b|\bADD (COLUMN )?.*\bGENERATED ALWAYS AS\b"
@@ -165,7 +164,7 @@ def check_migrations(folder: Path = TENANT) -> list[Finding]:
     for step in migration_scripts(folder=folder):
         try:
             texts = script_statements(step)
-        except Exception as error:  # a migration is a program: whatever stops it is the finding
+        except Exception as error:  # a migration is a program: any error of it is the finding
             rule = "unreadable" if isinstance(error, ValueError) else "offline"
             findings.append(Finding(step.revision, rule, first_line(f"{type(error).__name__}: {error}")))
         else:

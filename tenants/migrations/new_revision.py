@@ -51,7 +51,7 @@ NOT_COMPARED = (
 
 _LINE_LENGTH = 110  # characters, as pyproject.toml has it
 _SLUG_LENGTH = 40  # characters
-# The names that a migration may use, and what it imports for each.
+# The names that a migration may use, and its import for each.
 _IMPORTS = (("sa.", "import sqlalchemy as sa"), ("op.", "from alembic import op"))
 
 

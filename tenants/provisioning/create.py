@@ -105,7 +105,7 @@ def schema_statements(tenancy: Tenancy, connection: Connection, school: dict[str
         login_grant(tenancy, schema),
     ]
     if not tenancy.one_login:
-        # Whoever creates a role may administer it, but may become it only when granted so.
+        # The creator of a role may administer it, but may become it only when granted so.
         statements.append(f'GRANT "{schema}" TO CURRENT_USER WITH INHERIT FALSE, SET TRUE')
     if tenancy.becomes_roles:
         owner = quote_identifier(tenancy.owner)

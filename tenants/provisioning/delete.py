@@ -35,12 +35,12 @@ from tenants.tenancy import Tenancy
 LOCKS = 64
 # Of these, the transaction itself and the registry's row take some.
 _TAKEN = 8
-WAIT_TIMEOUT = 60  # seconds for what is under way; the serving login's statements may take as long
+WAIT_TIMEOUT = 60  # seconds for transactions under way; the serving login's statements may take as long
 _PAUSE = 0.02  # seconds
 
 # Each table, and how many locks dropping it takes at most: on itself and its row's types, its indexes, its TOAST table
 # with an index, its constraints; for a foreign key, on either side, also on four triggers and the other table. Tables
-# that others refer to come last. Only what the catalogue has indexes for: it is large where schools are many.
+# that others refer to come last. Only conditions with an index in the catalogue: it is large where schools are many.
 _TABLES = text(
     f"""
     WITH tables AS MATERIALIZED (
@@ -111,7 +111,7 @@ def delete_school(
         _drop_tables(tenancy, school, timeout, progress)
         _drop_school(tenancy, school, timeout)
     except UnknownSchool:
-        # Another run has ended what this one was at.
+        # Another run has ended the deletion.
         pass
     return DeletedSchool(school.id, school.name, school.backup, before.deletion == "begun")
 
@@ -226,7 +226,7 @@ def _drop_school(tenancy: Tenancy, school: School, timeout: float) -> None:
         execute_script(connection, f"DROP SCHEMA IF EXISTS {quote_identifier(school.schema)} CASCADE")
         execute_script(connection, "SET LOCAL ROLE NONE")
         execute_script(connection, f"DROP ROLE IF EXISTS {quote_identifier(school.schema)}")
-        # The grants that name it, and whatever else the registry knows of it, go with it.
+        # The grants that name it, and other rows of it in the registry, go with it.
         connection.execute(delete(schools).where(schools.c.id == school.id))
 
 

@@ -22,7 +22,7 @@ from tenants.registry.schools import school_id_of
 from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
-# Locks of one transaction that moves tables: within what PostgreSQL has room for in each connection by default.
+# Locks of one transaction that moves tables: fewer than PostgreSQL has room for in each connection by default.
 _LOCKS = 56
 
 _SCHEMA_OWNER = text("SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = :schema")
@@ -123,7 +123,7 @@ def move_statements(tenancy: Tenancy, connection: Connection, schema: str, owner
     if owner == tenancy.admin_url.username:
         return statements
     return [
-        # Only who has the rights of the old owner may give away what it has: for this moment.
+        # Only a role with the old owner's rights may give its objects away: for this moment.
         f"GRANT {old} TO CURRENT_USER WITH INHERIT TRUE, SET TRUE",
         *statements,
         f"GRANT {old} TO CURRENT_USER WITH INHERIT FALSE",

@@ -40,7 +40,7 @@ POWERS = {
 """The attributes of roles that reach around the schools' roles, by their columns of `pg_roles`."""
 
 
-# What the login that serves may read of a client: all but the hash of its secret.
+# Columns of a client that the login that serves may read: all but the hash of its secret.
 READ_OF_CLIENTS = tuple(column.name for column in clients.columns if column is not clients.c.secret_hash)
 
 # Statements of one transaction: each takes locks, on a role or on a school's tables.
@@ -51,7 +51,7 @@ SELECT member.rolname, role.rolname FROM pg_auth_members m
 JOIN pg_roles member ON member.oid = m.member JOIN pg_roles role ON role.oid = m.roleid
 WHERE m.set_option AND member.rolname = ANY (:logins)
 """
-# A membership is taken away in the name of who granted it.
+# A membership is revoked in the name of its grantor.
 _MEMBERS = """
 SELECT member.rolname, role.rolname, grantor.rolname FROM pg_auth_members m
 JOIN pg_roles member ON member.oid = m.member JOIN pg_roles role ON role.oid = m.roleid
@@ -294,7 +294,7 @@ def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
         f"ALTER ROLE {login} SET timezone TO 'UTC';\n"
         f"ALTER ROLE {login} SET statement_timeout TO '60s';\n"
         f"ALTER ROLE {login} SET idle_in_transaction_session_timeout TO '60s';\n"
-        # No more than this, whatever was granted before.
+        # No more than this: earlier grants end.
         f"REVOKE ALL ON SCHEMA registry FROM {login};\n"
         f"REVOKE ALL ON ALL TABLES IN SCHEMA registry FROM {login};\n"
         f"GRANT CONNECT ON DATABASE {_database(connection)} TO {login};\n"

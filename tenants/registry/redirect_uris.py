@@ -12,7 +12,7 @@ MAX_LENGTH = 2000  # characters
 # (section 7.1).
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9+-]*+(?>(?:\.[a-z0-9+-]++)+)", re.IGNORECASE)
-# What an address is made of (RFC 3986), without a wildcard.
+# The characters of an address (RFC 3986), without a wildcard.
 _CHARACTERS = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()+,;=%]++")
 _DOT = re.compile("%2e", re.IGNORECASE)
 RESERVED = ("code", "state", "iss", "error", "scope")

@@ -92,7 +92,7 @@ clients = Table(
     Column("permissions", ARRAY(Text), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("revoked_at", DateTime(timezone=True)),
-    # Rises when a revoked id is granted anew, or its tokens are ended: what was issued before is refused.
+    # Rises when a revoked id is granted anew, or its tokens are ended: tokens issued before are refused.
     Column("session_number", Integer, nullable=False, server_default="0"),
     # Whether the addresses are believed that it tells of its end users.
     Column("tells_addresses", Boolean, nullable=False, server_default="false"),
@@ -101,7 +101,7 @@ clients = Table(
     Column("post_logout_uris", ARRAY(Text), nullable=False, server_default="{}"),
     Column("name", String(120)),
     Column("is_public", Boolean, nullable=False, server_default="false"),
-    # What a person's token by it may do at most; null: what their roles allow, none: nothing but signing in.
+    # The most permissions of a person's token by it; null: all of their roles, none: nothing but signing in.
     Column("user_permissions", ARRAY(Text)),
     Column("idle_days", Integer, nullable=False, server_default="14"),
     Column("session_days", Integer, nullable=False, server_default="90"),
@@ -117,7 +117,7 @@ client_schools = Table(
     Index("ix_client_schools_school_id", "school_id"),
 )
 
-# At most one for a school, that of its last attempt; a school that gets to the newest revision has none.
+# At most one for a school, of its last attempt; a school that gets to the newest revision has none.
 failed_migrations = Table(
     "failed_migrations",
     metadata,
@@ -128,7 +128,7 @@ failed_migrations = Table(
     Column("failed_at", DateTime(timezone=True), nullable=False),
 )
 
-# At most one for a school, that of the newest backup that was complete, and was read again.
+# At most one for a school, of the newest backup that was complete, and was read again.
 backups = Table(
     "backups",
     metadata,
@@ -137,8 +137,8 @@ backups = Table(
     Column("sha256", String(64), nullable=False),
 )
 
-# One row, made with the registry: what tells this installation from every other, and which new passwords it takes where
-# no setting says it (None: any).
+# One row, made with the registry: the id that tells this installation from every other, and which new passwords it
+# takes where no setting says it (None: any).
 PASSWORD_POLICIES = (ANY_PASSWORD, STRICT_PASSWORDS) = ("any", "strict")
 """The policies for new passwords."""
 
