@@ -25,7 +25,7 @@ from school_service.features.people.models import EVERYBODY
 PRIVACY = Path(__file__).with_name("privacy.md")
 PROPERTIES = Path(__file__).parents[1] / "school_service" / "web" / "documentation" / "properties.json"
 
-_GROUPS = (EVERYBODY, "students", "guardians", "employees", "whoever acts, and of whom")
+_GROUPS = (EVERYBODY, "students", "guardians", "employees", "actors, and people of the records")
 _HEAD = "|---|---|---|---|---|\n"
 _EXPORTED = "**OneRoster's files** have of people"
 
