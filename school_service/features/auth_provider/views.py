@@ -154,8 +154,8 @@ class TokenSchema(RecordSchema):
     access_token = fields.String()
     token_type = text_of(TOKEN_TYPES)
     expires_in = described(fields.Integer, "Seconds.")
-    refresh_token = described(fields.String, "Of people: what the next token is asked for with.")
-    scope = described(fields.String, "Of people, and of clients that ask for a scope: what was granted.")
+    refresh_token = described(fields.String, "Of people: to get the next token with.")
+    scope = described(fields.String, "Of people, and of clients that ask for a scope: the granted one.")
     school_id = described(fields.UUID, "Of people: the school, for X-SCHOOL-ID.")
     id_token = described(fields.String, "Of people with the scope `openid`: their ID token.")
 

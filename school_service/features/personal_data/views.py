@@ -32,7 +32,7 @@ class DataOfStudent(MethodView):
     @blp.requires(*needed_to_read(*tables_of(StudentDataSchema)), run=Run.AUDITED)
     @blp.returns(StudentDataSchema, tagged=False, if_empty=service.check_student)
     def get(self, id: UUID) -> Any:
-        """Show the stored data of a student, with the audit log's entries on their records.
+        """Show all stored data of a student, with the audit log's entries on their records.
 
         It needs the permission of each area of the answer. Their own acts are listed by `GET /audit?actor=` with the id
         of their account.
@@ -58,7 +58,7 @@ class DataOfGuardian(MethodView):
     @blp.requires(*needed_to_read(*tables_of(GuardianDataSchema)), run=Run.AUDITED)
     @blp.returns(GuardianDataSchema, tagged=False, if_empty=service.check_guardian)
     def get(self, id: UUID) -> Any:
-        """Show the stored data of a guardian: record, children, account, and the audit log's entries on them.
+        """Show all stored data of a guardian: record, children, account, and the audit log's entries on them.
 
         Without author and reason of a stop of their access to a child. It needs the permission of each area of the
         answer. Their own acts are listed by `GET /audit?actor=` with the id of their account.
@@ -85,7 +85,7 @@ class DataOfEmployee(MethodView):
     @blp.requires(*needed_to_read(*tables_of(EmployeeDataSchema)), run=Run.AUDITED)
     @blp.returns(EmployeeDataSchema, tagged=False, if_empty=service.check_employee)
     def get(self, id: UUID) -> Any:
-        """Show the stored data of an employee, deleted or not, with the audit log's entries on their records.
+        """Show all stored data of an employee, deleted or not, with the audit log's entries on their records.
 
         It needs the permission of each area of the answer. Their own acts are listed by `GET /audit?actor=` with the id
         of their account.

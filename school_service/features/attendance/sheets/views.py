@@ -48,7 +48,7 @@ class FilledInRegisterSheet(MethodView):
     @blp.answers(409)
     @blp.returns(UploadedRowsSchema)
     def post(self, file: FileStorage, options: dict[str, Any]) -> Any:
-        """Mark registers by a filled-in sheet, all or none; a blank cell leaves its mark alone.
+        """Mark registers by a filled-in sheet, all or none; a blank cell changes nothing.
 
         A register in which nobody is unmarked then is submitted. The week is the one on the sheet Details, where there
         is one. Marks changed since the download are 409: `errors.rows` names each, and its author.

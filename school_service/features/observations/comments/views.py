@@ -70,7 +70,7 @@ class FilledInSheet(MethodView):
     @blp.answers(409)
     @blp.returns(UploadedRowsSchema)
     def post(self, file: FileStorage, options: dict[str, Any]) -> Any:
-        """Enter the comments of a filled-in comment sheet, all or none; a blank cell leaves its member alone.
+        """Enter the comments of a filled-in comment sheet, all or none; a blank cell changes nothing.
 
         The term is the one on the sheet Details, where there is one. To change a principal's comment needs
         `write:results`, too. Cells changed in the school since the download are 409: `errors.rows` names each, and its

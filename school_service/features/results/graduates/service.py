@@ -60,7 +60,7 @@ def create_graduate(*, student: UUID, left_on: date | None = None, leaving_reaso
         leaving.refuse_order(row["admitted_on"], left_on)
         leaving.refuse_last_day(enrollments[student], left_on)
     graduate_id, last_class = uuid4(), row["last_class"]
-    # The number comes last: it locks the counter, and who has that lock waits for no other, so none deadlock.
+    # The number comes last: it locks the counter, and a transaction with that lock waits for no other: no deadlock.
     made = fetch_one(
         *_note_left_on({student: left_on} if left_on else {}, enrollments),
         *end_enrollments(enrollments=enrollments),

@@ -79,7 +79,7 @@ def enter_scores(
     entered = compare_with_stored(matched, given.clears)
     changing = entered.changing
     if entered.taken_away:
-        # Whoever has been narrowed to their own records, takes away what is theirs.
+        # A caller with a reach of OWN takes away marks of their own students.
         require = principal.require_own if caller_has_own() else principal.require
         require((Permission.GRADEBOOKS_DELETE,), "Taking a score or an absence away")
     assessed.refuse_held(taker for taker, _ in matched if taker.id in changing)
