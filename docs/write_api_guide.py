@@ -63,9 +63,9 @@ FINGERPRINT = "ac9145f2b875c06ac5d3091ed66dbfe70e3933a35dcede05dadf55c5cdf3b51b"
 _WHO = {"T": "subject teacher", "F": "form teacher", "S": "student", "G": "guardian", "M": "everybody"}
 # What there is to see and to do, in a school's words, each with the operation that says to whom it is open.
 _SEEN = {
-    "who is in the class": "GET /students",
+    "students of the class": "GET /students",
     "classes and arms": "GET /cohorts",
-    "subjects, and who teaches them": "GET /cohort-subjects",
+    "subjects and their teachers": "GET /cohort-subjects",
     "assessments of a subject": "GET /assessments",
     "scores and absences": "GET /gradebooks",
     "how far a subject is": "GET /submissions",
@@ -96,13 +96,13 @@ _IN_A_YEAR = {
     "enter students and guardians": "POST /students",
     "invite students and guardians, and set their passwords": "POST /invitations",
     "put students into classes": "POST /cohorts/{id}/enrollment",
-    "say who teaches and who looks after a class": "PUT /subject-teachers",
+    "assign subject teachers and form teachers": "PUT /subject-teachers",
     "call registers": "PUT /registers",
     "correct registers that are submitted": "PUT /registers/corrections",
     "add assessments, and enter scores": "POST /gradebooks",
     "write comments and traits": "PUT /metrics",
     "hand results in": "POST /cohort-subjects/{id}/submission",
-    "see which subjects are handed in": "GET /submissions",
+    "see the subjects that are handed in": "GET /submissions",
     "reopen a subject, publish, correct": "POST /publications",
     "print report cards": "GET /report-cards",
     "promote": "POST /promotions",
@@ -396,15 +396,15 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
         # A school's year through the API
 
         This page follows a school from its first day through three terms to printed cards and the next session, in
-        the order in which the work is done. Every answer is what the service gave to the request above it; only ids,
-        tokens and moments are replaced, and of long lists the first records are shown. `/docs` of a running service
-        lists every operation with the permission it needs.
+        the order of the work. Every answer is the service's own to the request above it; only ids, tokens and moments
+        are replaced, and of long lists the first records are shown. `/docs` of a running service lists every operation
+        with the permission it needs.
 
         <!-- Written by docs/write_api_guide.py; do not edit. -->
 
-        ## Who is calling
+        ## The token and the school
 
-        Every request carries a token and, but for a few where the token itself says it, the school:
+        Every request carries a token and, but for a few where the token itself names it, the school:
 
         ```http
         Authorization: Bearer eyJhbGciOiJFUzI1NiIsImtpZCI6…
@@ -429,10 +429,10 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
     page.headers = {"Authorization": f"Bearer {token['access_token']}", "X-SCHOOL-ID": school_id}
     page.say(
         """
-        With it, it signs people in. Wrong passwords are counted by address, and to the service all of its
-        people come from one, its own: so it tells theirs, in `X-End-User-Address`, which is believed of clients
-        that the operator let (`--tells-addresses`). Else whoever guesses on its page keeps everybody out. The
-        answer has a token of the user's own, for this school alone:
+        With that token the server signs people in. The service counts wrong passwords by address, and all requests of
+        this server come from its own: so it sends the address of the person in `X-End-User-Address`, which counts for
+        clients made with `--tells-addresses` alone. Without it one guesser on the server's page keeps everybody out.
+        The answer has a token of the user's own, for this school alone:
         """
     )
     signed_in = page.show(
@@ -461,32 +461,32 @@ def _say_who_sees_what(page: Page) -> None:
 
     page.say(
         """
-        ## Who sees what
+        ## Permissions and their reach
 
-        A role's permissions say what somebody may do, its `reach` to whose records: `SCHOOL`, everybody's, or `OWN`,
-        those to which they are related. A new school's Administrator, Principal, Registrar, Bursar and Viewer reach the
-        whole school; its Teacher, Guardian and Student their own. A permission that somebody has by any role of reach
-        SCHOOL reaches the whole school. With OWN a *subject teacher* sees the students who take the subject in the
-        arms that they teach (`PUT /subject-teachers`), and of them what belongs to that subject; a *form teacher* the
-        students of the batch, with all their subjects; a *student* themselves; a *guardian* their children; and
-        *everybody* their own account. All of them read what is of no person: terms, subjects, grades, settings.
+        A role has permissions, and a `reach`, the records on which they count: `SCHOOL`, all of the school, or `OWN`,
+        those of related people. A new school's Administrator, Principal, Registrar, Bursar and Viewer reach the
+        whole school; its Teacher, Guardian and Student their own. A permission by any role of reach SCHOOL reaches the
+        whole school. With OWN a *subject teacher* sees the students who take the subject in the arms that they teach
+        (`PUT /subject-teachers`), and their records in that subject; a *form teacher* the students of the batch, with
+        all their subjects; a *student* themselves; a *guardian* their children; and *everybody* their own account. All
+        of them read the records of no person: terms, subjects, grades, settings.
         """
     )
     page.say(table("may see", _SEEN))
     page.say(table("may do", _DONE))
     page.say(
         """
-        A student and a guardian need no permission for results, report card and transcript, and are shown what is
-        published and no more: nothing live, no draft. A guardian who is stopped for a child sees nothing of that child
-        from the next request on. To a subject teacher `dob`, `former_school` and `guardian` of a student are null, and
-        `leaving_reason` is shown to the school alone. Figures are those of the whole class, whoever reads them: a
-        position is the same to a teacher and to the principal.
+        A student and a guardian need no permission for results, report card and transcript, and read the published
+        ones alone: nothing live, no draft. A guardian who is stopped for a child sees nothing of that child from the
+        next request on. To a subject teacher `dob`, `former_school` and `guardian` of a student are null, and
+        `leaving_reason` is shown with reach SCHOOL alone. Figures are of the whole class for every reader: a position
+        is the same to a teacher and to the principal.
 
-        What is out of reach is not there: it is in no list, total, search or file, and its id is answered as one that
-        nobody has, with 404 in a path and 422 elsewhere. An operation that says nothing of OWN refuses it with 403.
-        `GET /me` tells somebody their permissions, classes, subjects and children, and `mine=true` shows whoever
-        reaches the whole school what OWN would. In `/docs` each operation says as `x-own` whom it serves: `T`, `F`,
-        `S`, `G` and `M` for these five, `EVERYTHING` or `REFUSED`.
+        A record out of reach is not there: it is in no list, total, search or file, and its id is answered as an
+        unknown one, with 404 in a path and 422 elsewhere. An operation without a meaning for OWN refuses it with 403.
+        `GET /me` has the permissions, classes, subjects and children of the user, and `mine=true` narrows an answer for
+        the whole school to the user's own. In `/docs` each operation names as `x-own` the relations that it serves:
+        `T`, `F`, `S`, `G` and `M` for these five, `EVERYTHING` or `REFUSED`.
         """
     )
 
@@ -508,12 +508,12 @@ def _say_what_roles_do(page: Page) -> None:
     )
     page.say(
         """
-        ### What each role does in a year
+        ### The work of each role in a year
 
-        The account of the first day, with the role Administrator, makes the account of whoever leads the school and
-        gives it the role Principal; the rest of the year can go by without it. An administrator changes the permissions
-        of a role by `PATCH /roles/{id}/permissions`. Roles of a school that is older than this release stay as they
-        are: `differs` of `PUT /role-reaches` lists what they have beside these permissions, and what they lack.
+        The account of the first day, with the role Administrator, makes the account of the school's head and gives it
+        the role Principal; the rest of the year can go by without it. An administrator changes the permissions of a
+        role by `PATCH /roles/{id}/permissions`. Roles of a school that is older than this release stay as they are:
+        `differs` of `PUT /role-reaches` lists the permissions that they have beside these, and those that they lack.
         """
     )
     head = f"| to | {' | '.join(role.name for role in roles)} |"
@@ -521,13 +521,13 @@ def _say_what_roles_do(page: Page) -> None:
     page.say(
         """
         Students and guardians read their results once they are published, and need no permission for it. Nobody gives
-        away what they lack: a role, an invitation and a password for somebody need all that the account has, so that a
-        Registrar is refused (403) for a guardian who is a teacher too.
+        away a permission that they lack: a role, an invitation or a password for an account needs all that the account
+        has, so that a Registrar is refused (403) for a guardian who is a teacher too.
 
         An employee who teaches or has form classes is not deleted in passing: `DELETE /employees/{id}` answers 409, and
         names these. With `?hand_over=` and the id of a colleague the colleague has them from today on, with
-        `?release=true` nobody has. `GET /subject-teachers?employee=` still shows who taught what, and `GET
-        /cohort-subjects?without_teacher=true` what nobody teaches today.
+        `?release=true` nobody has. `GET /subject-teachers?employee=` still shows the subjects that they taught, and
+        `GET /cohort-subjects?without_teacher=true` lists the subjects without a teacher today.
         """
     )
 
@@ -677,7 +677,7 @@ def _set_up_results(page: Page) -> None:
         """
         How results are computed is set once, before the first card. Without settings all points of a subject count
         as they are; here a test counts 40 of 100 and the examination 60, and a comment of the principal is filled in
-        by the average where nobody writes one. What is published already is not computed again when this changes.
+        by the average where nobody writes one. A change of these settings leaves published results as they are.
         """
     )
     page.show(
@@ -763,7 +763,7 @@ def _set_up_classes(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     page.say(
         """
         A cohort subject is a subject taught to a cohort. Everyone in the cohort takes it, unless it is elective:
-        then `PATCH /cohort-subjects/{id}/students`, whose body is an array of ids, says who does. `PATCH
+        then `PATCH /cohort-subjects/{id}/students`, with an array of ids, names its students. `PATCH
         /cohort-subjects/{id}` with `{"elective": false}` makes it compulsory, and everyone enrolled takes it at once;
         with `true` everyone keeps it, and `DELETE /cohort-subjects/{id}/students/{student_id}` lets one drop it.
         """
@@ -771,7 +771,7 @@ def _set_up_classes(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     body = {"cohort_id": cohort["id"], "subject_id": subject["id"], "elective": False}
     physics = page.show("POST", "/cohort-subjects", body)
     taught_english = page.quietly("POST", "/cohort-subjects", {**body, "subject_id": english["id"]})
-    page.say("Who teaches, by subject and arm; and the form teacher of an arm:")
+    page.say("The teachers, by subject and arm; and the form teacher of an arm:")
     rows = [
         {"cohort_subject": subject["id"], "employee": people["employee"]["id"], "batch": cohort["id"]}
         for subject in (physics, taught_english)
@@ -826,9 +826,8 @@ def _enrol(page: Page, year: dict[str, Any]) -> None:
         """
         The first day in the class may be given, `started_on`, of all or of each (`started_on_each`), and the last one
         with the removal (`PATCH /cohorts/{cohortId}/remove_students`, `ended_on`). Registers go by these days; where
-        nobody has entered them, by the day of the request. Who leaves the school is WITHDRAWN by
-        `PATCH /students/{id}`, with `left_on` and `leaving_reason` where they are known, and ACTIVE again when they
-        come back.
+        nobody has entered them, by the day of the request. A student who leaves the school is WITHDRAWN by
+        `PATCH /students/{id}`, with `left_on` and `leaving_reason` where they are known, and ACTIVE again on return.
         """
     )
     leaver = {"first_name": "Ìbídàpọ̀", "last_name": "Oyèlárán", "admission_number": "QC/2019/044"}
@@ -845,17 +844,17 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
         """
         ## Students and parents get accounts
 
-        The service sends no mail. The school hands out codes: whoever has one sets the password of its account, the
-        first or a forgotten one, by the page at `url` or, without the service's pages, by an application of the
-        school's. Invited are the users named, or the students of a batch; those who have a password already only with
+        The service sends no mail. The school hands out codes: the holder of a code sets the password of its account,
+        the first or a forgotten one, by the page at `url` or, without the service's pages, by an application of the
+        school's. Invited are the users named, or the students of a batch; an account with a password only with
         `everybody`. The code is answered once, and known to nobody afterwards; another invitation takes its place.
         Nobody invites themselves: of a batch they are left out.
 
-        **Give roles first, then hand out passwords and slips.** An account gains by a role, a permission, a child. What
-        others had made of it before (a password that they gave, an open invitation, a link) ends then, unless they may
-        do all that the account now may; of a student's or guardian's account they have to read results, too. The answer
-        of what gave it names that: `credentials` with `username`, `kind`, `made_by_name`, `made_at` and `ended`, 200 at
-        most, `credentials_total`, and `credentials_of_kind`, which is all that whoever may not read users is told.
+        **Give roles first, then hand out passwords and slips.** An account gains by a role, a permission, a child. Its
+        credentials by others (a password that they set, an open invitation, a link) end then, unless their makers may
+        do all that the account now may; for a student's or guardian's account they have to read results, too. The
+        answer to the gain names them: `credentials` with `username`, `kind`, `made_by_name`, `made_at` and `ended`,
+        200 at most, `credentials_total`, and `credentials_of_kind`. A caller without `read:users` gets the last alone.
         """
     )
     [made, *_] = page.show("POST", "/invitations", {"batch": year["cohort"]["id"], "days": 14})
@@ -884,15 +883,15 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
         {"code": "k7qm 4tz9 xdr2", "password": "…"}
         ```
 
-        It answers what `POST /users/login` does. A code that was used, replaced, has expired, or is of an account that
-        was given a password since, is refused in the same words (401). Beyond thirty wrong ones a minute from an
+        The answer is as that of `POST /users/login`. A code that was used, replaced, has expired, or is of an account
+        that was given a password since, is refused in the same words (401). Beyond thirty wrong ones a minute from an
         address that is 429; a right one is taken all the same.
 
         ### Photos
 
-        A photo is a JPEG or PNG of up to 8 MiB. It is made anew, upright and small, without what a telephone writes
-        into it, such as the place. `photo` of the user is then an address below the service's own, which is read with
-        a token: by whoever may read users, by the user, and by those who are related to them.
+        A photo is a JPEG or PNG of up to 8 MiB. It is made anew, upright and small, without a telephone's metadata,
+        such as the place. `photo` of the user is then an address below the service's own, to be read with a token that
+        may read users, or of the user, or of people related to them.
         """
     )
     page.show("PUT", f"/users/{made['user']}/photo", files={"image": ("zainab.png", draw_badge(90, 120, 60))})
@@ -908,14 +907,14 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
 
         ### Sign-ins of an outside provider
 
-        Where the operator has set `AUTH_LINKED_USERS=on`, somebody who signs in at the outside provider is the user
-        whose account is linked to the token's `iss` and `sub`. An administrator links them
+        Where the operator has set `AUTH_LINKED_USERS=on`, a token of the outside provider is for the user whose account
+        is linked to its `iss` and `sub`. An administrator links them
         (`POST /users/{id}/identities`), or people do so themselves: an application that is told 403 with the
         type `not-linked` asks for the code of an invitation, or for username and password, and sends it
         with the same token to `POST /me/identities`. With neither, an invitation counts that was made with the e-mail
         address which the provider has verified (`emails` of `POST /invitations`); an address of the records never does.
-        Nobody links their own account as an administrator does. A link that was made by a password ends when somebody
-        else sets another.
+        Nobody links their own account as an administrator does. A link made by a password ends when another person sets
+        a new one.
         """
     )
 
@@ -924,9 +923,9 @@ def _change_classes(page: Page, year: dict[str, Any]) -> None:
     cohort, arm = year["cohort"]["id"], year["arm"]["id"]
     page.say(
         """
-        ## What happens in a year
+        ## Changes in a year
 
-        **Somebody comes late.** `started_on` is the first day in the class; registers before it do not ask for them:
+        **A student comes late.** `started_on` is the first day in the class; registers before it do not ask for them:
         """
     )
     body = {"first_name": "Ẹfe", "last_name": "Aigbe", "admission_number": "QC/2024/071"}
@@ -934,25 +933,25 @@ def _change_classes(page: Page, year: dict[str, Any]) -> None:
     body = {"students": [late], "batch": cohort, "started_on": "2025-10-13"}
     page.show("POST", f"/cohorts/{cohort}/enrollment", body)
     page.say(
-        "**Somebody moves** to another arm: enrolled there, they have left the first one. Scores move along:"
+        "**A student moves** to another arm: enrolled there, they have left the first one. Scores move along:"
     )
     body = {"students": [late], "batch": arm, "started_on": "2025-10-20"}
     page.show("POST", f"/cohorts/{cohort}/enrollment", body)
     page.say(
         """
-        **Somebody leaves.** The enrollment ends with the last day; what was entered stays, and `status` ACTIVE brings
-        them back:
+        **A student leaves.** The enrollment ends with the last day; scores and marks stay, and `status` ACTIVE brings
+        the student back:
         """
     )
     gone = {"status": "WITHDRAWN", "left_on": "2025-10-24", "leaving_reason": "The family has moved to Jos."}
     page.show("PATCH", f"/students/{late}", gone)
     page.say(
         """
-        **Something was wrong.** Who should not be in a class is taken out of it
-        (`PATCH /cohorts/{cohortId}/remove_students`), a student who was entered twice is deleted
-        (`DELETE /students/{id}`), and so is a subject that the class does not take. What has scores is refused, and
-        names them: assessments go before their subject (`DELETE /assessments/{id}`, which takes their scores along).
-        Where it is published, [reopen it first](#take-back-a-wrong-subject-or-a-wrong-choice).
+        **Something was wrong.** A student in a wrong class is taken out of it
+        (`PATCH /cohorts/{cohortId}/remove_students`), a student entered twice is deleted (`DELETE /students/{id}`), and
+        so is a subject that the class does not take. A record with scores is refused, and names them: assessments go
+        before their subject (`DELETE /assessments/{id}`, which takes their scores along). Where it is published,
+        [reopen it first](#take-back-a-wrong-subject-or-a-wrong-choice).
         """
     )
     body = {"cohort_id": cohort, "subject_id": year["subject"]["id"], "elective": True}
@@ -962,7 +961,7 @@ def _change_classes(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
         **A teacher leaves** with `DELETE /employees/{id}?hand_over=`, and the id of a colleague, who has the subjects
-        and the form classes from that day on; [above](#what-each-role-does-in-a-year).
+        and the form classes from that day on; [above](#the-work-of-each-role-in-a-year).
         """
     )
 
@@ -972,7 +971,7 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
         """
         ## The teacher assesses
 
-        `GET /me` has what a front end begins with: the classes and subjects of whoever has signed in.
+        A front end begins with `GET /me`: it has the user's classes and subjects.
         """
     )
     page.acts_as("The teacher")
@@ -1036,28 +1035,28 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
         One sheet has all assessments of a subject: the students of an arm, and a column for each assessment of a term.
-        `GET /mark-sheets?batch=&term=` is a zip of those of all of the arm's subjects.
+        `GET /mark-sheets?batch=&term=` is a zip of the sheets of all subjects of the arm.
         """
     )
     of_arm = f"batch={year['cohort']['id']}&term=FIRST"
     marks = page.show_workbook(f"/cohort-subjects/{physics}/mark-sheet?{of_arm}")
     page.say(
         """
-        The teacher writes scores, and ABSENT or EXCUSED for who was away. Only cells that were changed since the
-        download are entered, all or none; one that was emptied takes away what it had, which needs `delete:gradebooks`:
+        The teacher writes scores, and ABSENT or EXCUSED for a student who was away. Only cells that were changed since
+        the download are entered, all or none; an emptied cell removes its score or absence (`delete:gradebooks`):
         """
     )
     marks["Marks"]["D2"].value, marks["Marks"]["D3"].value = 15.5, "EXCUSED"
     page.show_sheet(marks, "Marks")
-    page.say("With `dry_run=true` nothing is stored. `totals` are those of the arm in each assessment:")
+    page.say("With `dry_run=true` nothing is stored. `totals` are the arm's in each assessment:")
     files = {"mark_sheet": ("Physics.xlsx", _saved(marks))}
     page.show("POST", f"/cohort-subjects/{physics}/mark-sheet?{of_arm}&dry_run=true", files=files)
     page.say(
         """
         A program does so by `GET` and `PUT /cohort-subjects/{id}/scores?batch=&term=`. It enters a class's scores in
-        one assessment as a list, too, by the same rules: all or none, an `absence` instead of a score for who was away
-        (ABSENT counts 0, EXCUSED counts nowhere), null to take something away. `expected` is what was there when it was
-        read, so that nobody's correction is overwritten:
+        one assessment as a list, too, by the same rules: all or none, an `absence` in place of a score (ABSENT counts
+        0, EXCUSED counts nowhere), null to remove either. `expected` is the value that the program has read, so that
+        nobody's correction is overwritten:
         """
     )
     first, second = year["students"]
@@ -1071,7 +1070,7 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
             {"student": second, "absence": "EXCUSED", "expected": None},
         ],
     )
-    page.say("Whoever read the list before is told what has changed, and by whom:")
+    page.say("A program with an older list gets 409, with each changed value and the name of its author:")
     page.show("PUT", of_test, [{"student": first, "score": 12, "expected": None}], status=409)
     page.quietly(
         "PUT",
@@ -1088,10 +1087,10 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
     page.show("POST", "/gradebooks", score)
     absence = {"student": second, "status": "EXCUSED", "note": "A letter from home"}
     page.show("PUT", f"/assessments/{tests[0]['id']}/absences", {"absences": [absence]})
-    page.say("What the class scored:")
+    page.say("The scores of the class:")
     path = f"/scoresheets/{year['cohort_subject']['id']}/scoresheet?term={year['term']['id']}"
     scoresheet = page.show("GET", path)[0]
-    page.say("Every change of a score is on record, with who made it:")
+    page.say("Every change of a score is on record, with its author:")
     page.acts_as("The principal")
     page.show("GET", f"/audit?entity=gradebook&id={scoresheet['gradebooks'][-1]['id']}")
 
@@ -1116,7 +1115,7 @@ def _record_traits(page: Page, year: dict[str, Any]) -> None:
     page.show_sheet(sheet, "Metrics")
     files = {"metric_sheet": ("traits.xlsx", _saved(sheet))}
     page.show("POST", f"/metrics/upload-sheet?batchId={year['cohort']['id']}", files=files)
-    page.say("Or as a list, of both types; `expected`, as with scores, is what was there by trait:")
+    page.say("Or as a list, of both types; `expected`, as with scores, has the stored values by trait:")
     record = {
         "student": year["students"][0],
         "metric_type": "AFFECTIVE",
@@ -1132,8 +1131,8 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
         """
         ## The form teacher calls the register
 
-        Who was there. A *day register* is of a class (its batch), a date and a part of the day; a *lesson register* of
-        a cohort subject, a batch, a date and a period. That key is its identity: there is nothing to create first.
+        A *day register* is of a class (its batch), a date and a part of the day; a *lesson register* of a cohort
+        subject, a batch, a date and a period. That key is its identity: there is nothing to create first.
         School is open on the days of a term's calendar, on the school's weekdays, but for those that are closed:
         """
     )
@@ -1154,8 +1153,8 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", "/school-days?from=2025-10-01&to=2025-10-06")
     page.say(
         """
-        What a mark says is a code of the school's; what it counts is its `kind`. PRESENT and LATE count as present,
-        ABSENT and EXCUSED as absent:
+        A mark is a code of the school's, and counts by the code's `kind`: PRESENT and LATE as present, ABSENT and
+        EXCUSED as absent:
         """
     )
     page.show("GET", "/attendance-codes")
@@ -1175,10 +1174,9 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/registers?{query}")
     page.say(
         """
-        The teacher taps those who are not there. `default` is the code of everyone who is not named and has none, so
-        that a class of forty with two absent is a request of 200 bytes. `submit` hands the register in: it counts from
-        then on, and everybody must be marked whose enrollment began by that date, else it is 409 and
-        `errors.json.unmarked` names them.
+        The teacher taps the absent students. `default` is the code of everyone who is not named and has none, so that a
+        class of forty with two absent is a request of 200 bytes. `submit` hands the register in: it counts from then
+        on, and everybody enrolled by that date must be marked, else it is 409 and `errors.json.unmarked` names them.
         """
     )
     page.show(
@@ -1188,8 +1186,8 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     )
     page.say(
         """
-        A student who comes at half past eight is marked again. Of a mark that is sent, what is left out stays and null
-        clears it; marks that are not sent stay. `version` is that of the register which the telephone saw last:
+        A student who comes at half past eight is marked again. Of a mark that is sent, a member left out stays and null
+        clears it; marks that are not sent stay. `version` is the register's when the telephone last saw it:
         """
     )
     late = {"student": second, "code": "L", "arrived": "08:31"}
@@ -1198,11 +1196,11 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
         """
         ### Two devices, and no network
 
-        Each mark knows the version of the register with which it changed. A mark that is equal to what is stored is no
-        change. One that differs is taken if that mark has not changed since the `version` that was sent, whatever
-        became of the others. One that differs and has changed since is a conflict: nothing of the request is stored,
-        and the answer has what is stored beside what was given. Here a second telephone, which saw version 1, marks the
-        same student excused:
+        Each mark knows the version of the register with which it changed. A mark equal to the stored one is no change.
+        A different one is taken if the stored mark has not changed since the `version` that was sent; other marks have
+        no part in it. Where the stored mark has changed since, that is a conflict: nothing of the request is stored,
+        and the answer has each such mark as `stored` and as `given`. Here a second telephone, which saw version 1,
+        marks the same student excused:
         """
     )
     excused = {"student": second, "code": "E", "note": "Clinic"}
@@ -1216,36 +1214,36 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
         2. Marking writes into the device alone. For each register keep **one** PUT, not a list of taps: the key, the
            `version` that the teacher saw, the marks that they set, `default`, `submit`, and `taken_at`, when they
            marked.
-        3. When there is a network, send what is kept, in any order, and as often as it takes: the same PUT sent ten
+        3. When there is a network, send the kept PUTs, in any order, and as often as it takes: the same PUT sent ten
            times ends as sent once. No `Idempotency-Key` is needed. A timeout, 429 and 503 are sent again, after
            `Retry-After` where it is there.
-        4. 200: forget the PUT; keep the answer, with its `version`, as what was seen.
-        5. 409 with `errors.json.marks`: show the teacher both, `stored` and `given`, and who changed the register. Whom
-           they leave as stored goes out of the PUT; the rest is sent with the `version` of the answer. `force: true`
-           takes all that was given; the audit log says so.
-        6. 409 with `errors.json.unmarked`: somebody has joined the class since. GET the register, mark them, send it
+        4. 200: forget the PUT; keep the answer, with its `version`.
+        5. 409 with `errors.json.marks`: show the teacher both, `stored` and `given`, and the author of the change. A
+           mark left as stored goes out of the PUT; the rest is sent with the `version` of the answer. `force: true`
+           takes all given marks; the audit log says so.
+        6. 409 with `errors.json.unmarked`: a student has joined the class since. GET the register, mark them, send it
            again.
-        7. 409 otherwise: school is closed on that day. 422: a date to come, or somebody who is not in the class, who
-           are named: GET the register, and leave them out. 403: the register is older than the school lets a teacher
+        7. 409 otherwise: school is closed on that day. 422: a date to come, or people who are not in the class, by
+           name: GET the register, and leave them out. 403: the register is older than the school lets a teacher
            change (`lock_after`, in days): the office corrects it. None of these is sent again as it is.
 
-        A conflict goes by what the writer had seen, never by the clocks of telephones: `taken_at` may be at most five
-        minutes ahead, is kept beside the server's time and decides nothing. `default` never conflicts, since it fills
-        what is empty alone. A GET has `date` as the device shows it: which day is *today* is told by the school's time
-        zone (`GET /settings`).
+        A conflict goes by the version that the writer saw, never by the clocks of telephones: `taken_at` may be at most
+        five minutes ahead, is kept beside the server's time and decides nothing. `default` never conflicts, since it
+        fills empty marks alone. A GET has `date` as the device shows it: *today* is a day of the school's time zone
+        (`GET /settings`).
 
         ### Correct
 
-        The office's word stands beside the teacher's, and counts. Whoever has `write:attendance-corrections` says why;
-        no teacher's PUT changes it, and a `code` of null takes it back. It may be there before the register is taken: a
-        mother telephones at seven.
+        A correction of the office stands beside the teacher's mark, and counts. It needs `write:attendance-corrections`
+        and a reason; no teacher's PUT changes it, and a `code` of null takes it back. It may be there before the
+        register is taken: a mother telephones at seven.
         """
     )
     page.acts_as("The registrar")
     correction = {"student": second, "code": "E", "reason": "At the clinic since Monday, says her mother."}
     page.show("PUT", "/registers/corrections", {**key, "corrections": [correction]})
     page.say(
-        "### What registers come to\n\nWhich are missing, in every open part of a day and class with somebody in it:"
+        "### Sums of registers\n\nMissing registers, in every open part of a day and class with students:"
     )
     page.acts_as("The teacher")
     page.quietly("PUT", "/registers", {**key, "part": "AFTERNOON", "default": "P", "submit": True})
@@ -1254,21 +1252,19 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", "/attendance/days?date=2025-10-02")
     page.say(
         """
-        The sums of a class in a term. `opened` is how often the student was called: the submitted registers in which
-        they have a mark, in whichever arm. So `opened` is `present` and `absent` together for everyone, also for who
-        came late in the term. A register that is no more than a draft counts nowhere:
+        The sums of a class in a term. `opened` is how often the student was called: the submitted registers with a mark
+        of theirs, in whichever arm. So `opened` is `present` and `absent` together, also for a student who came late in
+        the term. A draft counts nowhere:
         """
     )
     page.show("GET", f"/attendance/summary?term=FIRST&batch={batch}")
-    page.say(
-        "One student, by week and mark; what students and guardians read of it is set by `families_read`:"
-    )
+    page.say("One student, by week and mark; `families_read` sets the part that students and guardians read:")
     page.show("GET", f"/students/{second}/attendance?term=FIRST")
     page.say(
         """
         A name such as FIRST means the term of the current session, else of the student's latest that has one; of
-        another session the term's id is given. `GET /attendance/chronic` lists who was away for too large a part of
-        the term.
+        another session the term's id is given. `GET /attendance/chronic` lists the students who were away for too large
+        a part of the term.
 
         ### On paper, and on cards
 
@@ -1286,8 +1282,8 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     page.show_sheet(sheet, "Register")
     page.say(
         """
-        A blank leaves alone, all is stored or nothing, and what was changed since the download is 409, named by row and
-        person, unless `force=true` replaces it. A register in which nobody is unmarked then is submitted:
+        A blank cell changes nothing, all is stored or nothing, and a mark changed since the download is 409, named by
+        row and person, unless `force=true` replaces it. A register without unmarked students then is submitted:
         """
     )
     files = {"register_sheet": ("week.xlsx", _saved(sheet))}
@@ -1299,9 +1295,9 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     page.show_file(f"/registers/download?batch={batch}&term=FIRST")
     page.say(
         """
-        Cards show how often school opened and a student came as it was typed in, with `PUT /comments` and in the term's
-        calendar. With `{"roll_up": "REGISTERS"}` in the settings they show what the registers come to, and other
-        figures are refused; what was typed in comes back with `TYPED`.
+        Cards show how often school opened and a student came as typed in, with `PUT /comments` and in the term's
+        calendar. With `{"roll_up": "REGISTERS"}` in the settings they show the sums of registers, and other figures are
+        refused; with `TYPED` the typed ones come back.
         """
     )
 
@@ -1313,9 +1309,9 @@ def _submit(page: Page, year: dict[str, Any]) -> None:
         """
         ## The form teacher comments
 
-        What a card says of a student's term in words, and on how many of the times that school opened they came. There
-        is a sheet for it, too (`GET /comments/download-sheet`). The form teacher writes with `write:metrics`; a
-        principal's comment needs `write:results`.
+        The comments of a card on a student's term, and how many of the times that school opened they came. There is a
+        sheet for it, too (`GET /comments/download-sheet`). The form teacher writes with `write:metrics`; a principal's
+        comment needs `write:results`.
         """
     )
     first, second = year["students"]
@@ -1346,16 +1342,16 @@ def _submit(page: Page, year: dict[str, Any]) -> None:
     page.show_file(f"/broadsheets/download?batch={batch}&term=FIRST")
     page.say(
         """
-        At the end of a term each subject is submitted by whoever enters its scores, and the class is published as a
-        whole. These are the subjects in which something counts; `blanks` are scores that are missing:
+        At the end of a term the teacher of each subject submits it, and the class is published as a whole. These are
+        the subjects in which something counts; `blanks` are missing scores:
         """
     )
     page.show("GET", f"/submissions?batch={batch}&term=FIRST")
     page.say(
         """
-        While anything is blank, submitting is 409 and names it; or `blanks` says what becomes of it. Without a `batch`
-        every arm of the cohort is submitted, by somebody who teaches all; with one that arm alone:
-        `GET /submissions?cohort=` tells how far each is.
+        While a score is blank, submitting is 409 and names it; or `blanks` decides how it counts. Without a `batch`
+        every arm of the cohort is submitted, by a teacher of all; with one that arm alone:
+        `GET /submissions?cohort=` has the state of each.
         """
     )
     of_arm = {"term": "FIRST", "batch": batch}
@@ -1375,17 +1371,17 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
         """
         ## The principal publishes
 
-        How far each subject is, of all classes: `GET /submissions?state=OPEN`.
+        The open subjects of all classes: `GET /submissions?state=OPEN`.
 
-        The class is published: all of it, or nothing, and a 409 says what is lacking (`?dry_run=true` tells without
-        doing it). Arms of a cohort are published together, so that their cards show the same positions.
+        The class is published: all of it, or nothing, and a 409 names each obstacle (`?dry_run=true` does so without
+        publishing). Arms of a cohort are published together, so that their cards show the same positions.
         """
     )
     (publication,) = page.show("POST", "/publications", {"term": "FIRST", "batches": [batch]})
     page.say(
         """
-        Each card is frozen as it is then. A name, a grade band, a setting or an enrollment that changes later changes
-        no published answer; `live=true` asks for the figures of now. Students read their own without any permission.
+        Each card is frozen as it is then. A later change of a name, a grade band, a setting or an enrollment changes no
+        published answer; `live=true` asks for the figures of now. Students read their own without any permission.
         """
     )
     page.show("GET", f"/students/{first}/results?term=FIRST")
@@ -1395,10 +1391,10 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
 def _correct(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
-        ## The principal corrects what is published
+        ## The principal corrects published results
 
-        A mistake is corrected in the open. The publication is reopened, with a reason, then the subject. What was
-        published is shown on, as REOPENED, until the next version:
+        A mistake is corrected in the open. The publication is reopened, with a reason, then the subject. The published
+        version is shown on, as REOPENED, until the next one:
         """
     )
     subject, batch = year["cohort_subject"]["id"], year["cohort"]["id"]
@@ -1414,31 +1410,30 @@ def _correct(page: Page, year: dict[str, Any]) -> None:
     (again,) = page.show("POST", "/publications", {"term": "FIRST", "batches": [batch]})
     page.say(
         """
-        `changed` counts the cards that are to be printed again, as they say something else of their student;
-        `class_figures_changed` those that differ in the figures of the class alone, whose papers hold. Whoever has
-        left the class since is still among them, and is named in `left`. Who should never have been there is named
-        in `leave_out`, with a reason. These are to be printed again:
+        `changed` counts the cards to be printed again, which say something else of their student;
+        `class_figures_changed` those that differ in the figures of the class alone, whose papers hold. Students who
+        have left the class since still have a card, and are named in `left`. A student who should never have been in
+        the class is named in `leave_out` of the request, with a reason. These are to be printed again:
         """
     )
     page.show("GET", f"/publications/{again['id']}/changes")
     page.say(
         """
         Every version stays readable to staff: `/publications/{id}/cards` lists its cards, and `version=1` of
-        `/students/{id}/results` and of `/students/{id}/report-card` is what the first one said.
+        `/students/{id}/results` and of `/students/{id}/report-card` answers the first one.
 
         ### Take back a wrong subject, or a wrong choice
 
-        A term that is published keeps the subjects that each student took then, whatever they take later. To change
-        them, reopen the publication. `DELETE /cohort-subjects/{id}/students/{student_id}` then takes the elective from
+        A published term keeps the subjects that each student took then; later choices leave them. To change them,
+        reopen the publication. `DELETE /cohort-subjects/{id}/students/{student_id}` then takes the elective from
         the next version, too, and `PATCH /cohort-subjects/{id}/students` puts a student in, whose scores are entered
         and submitted before it is published again. While it is reopened, or submitted and not published yet, a subject
         stays elective or compulsory as it is (409).
 
-        A subject that was wrong altogether goes step by step: reopen publications and submissions that have it, delete
-        its assessments by `DELETE /assessments/{id}`, which takes their scores with it and keeps them in the audit log,
-        and its teachers by `DELETE /subject-teachers/{id}`, then `DELETE /cohort-subjects/{id}`, and submit and publish
-        again what was reopened. The students of a compulsory subject go with it; from an elective each is taken out
-        before.
+        A wrong subject goes step by step: reopen its publications and submissions, delete its assessments by
+        `DELETE /assessments/{id}`, which takes their scores with it and keeps them in the audit log, and its teachers
+        by `DELETE /subject-teachers/{id}`, then `DELETE /cohort-subjects/{id}`, and submit and publish again. The
+        students of a compulsory subject go with it; from an elective each is taken out before.
         """
     )
     year["publication"] = again
@@ -1456,10 +1451,12 @@ def _read_at_home(page: Page, year: dict[str, Any]) -> None:
         """
     )
     page.show("GET", "/me")
-    page.say("The cards of a child, the newest first, each of which is printed, too:")
+    page.say("The cards of a child, the newest first, and one of them on paper:")
     page.show("GET", f"/students/{student}/report-cards")
     page.show_file(f"/students/{student}/report-card?term=FIRST")
-    page.say("On which days the child was away, where the school lets families read it (`families_read`):")
+    page.say(
+        "The days on which the child was away, where the school lets families read them (`families_read`):"
+    )
     page.show("GET", f"/students/{student}/attendance?term=FIRST")
     page.say(
         "A student changes their own password by `PUT /users/{id}/password`, and reads the same of themselves:"
@@ -1477,7 +1474,7 @@ def _repeat(page: Page, year: dict[str, Any], term: str, day: str) -> None:
             """
             ## The second and the third term
 
-            They go as the first one did. The results of a term count in those of the session, which cards of the second
+            They go as the first one did. The results of a term count for the session, whose results cards of the second
             and third term show beside the term's own:
             """
         )
@@ -1509,9 +1506,9 @@ def _repeat(page: Page, year: dict[str, Any], term: str, day: str) -> None:
     page.quietly("POST", "/publications", body)
     page.say(
         """
-        A mistake of the first term that is found now stands in two publications. A dry run of the reopening says which
-        acts lead to both being right again, in the order in which all succeed; scores are changed between the last
-        reopening and the first submission:
+        A mistake of the first term that is found now stands in two publications. A dry run of the reopening lists the
+        acts that correct both, in the order in which all succeed; scores are changed between the last reopening and the
+        first submission:
         """
     )
     reopening = f"/publications/{year['publication']['id']}/reopening?dry_run=true"
@@ -1527,7 +1524,7 @@ def _set_up_next_session(page: Page, year: dict[str, Any]) -> None:
 
         The next session is created, and set up as this one was: terms with their calendars, cohorts with their arms,
         subjects, assessments and form teachers, or some of these `parts`. Dates are shifted by the days between the
-        first days of both sessions. A dry run says what would be made, row by row:
+        first days of both sessions. A dry run answers the records to be made, row by row:
         """
     )
     session = page.show(
@@ -1537,8 +1534,8 @@ def _set_up_next_session(page: Page, year: dict[str, Any]) -> None:
     page.show("POST", f"{path}?dry_run=true", {"session": "2025/2026"})
     page.say(
         """
-        Then it is made, all or nothing. What is there already stays: the same again makes nothing again, and what was
-        added to this session meanwhile comes along. Who teaches no longer is left out, and named.
+        Then they are made, all or nothing. Records of the next session stay: the same copy again makes nothing again,
+        and records added to this session meanwhile come along. A teacher who has left is left out, and named.
         """
     )
     copied = page.show("POST", path, {"session": "2025/2026"})
@@ -1551,10 +1548,10 @@ def _print(page: Page, year: dict[str, Any]) -> None:
         """
         ## Papers
 
-        What is published is printed: the card of a student, those of a class in one PDF (or each alone, in a zip:
-        `format=zip`), and a transcript of all that was published. A card of the third term says what became of its
-        student where they were promoted before it is printed; a promotion replaces no paper, so the term is published
-        first. Students print their own without any permission.
+        Published results are printed: the card of a student, the cards of a class in one PDF (or each alone, in a zip:
+        `format=zip`), and a transcript of all published results. A card of the third term shows the decision of the
+        promotion, where its student was promoted before it is printed; a promotion replaces no paper, so the term is
+        published first. Students print their own without any permission.
 
         A list has the published cards of a student, the newest first:
         """
@@ -1563,30 +1560,30 @@ def _print(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/students/{student}/report-cards")
     page.say(
         """
-        A term's name without `session` is that of the current session, if the student is or was enrolled in it and it
-        has such a term, else of their latest that has one: by now the next one. So the session is named, by its id or
-        its name. A student and a guardian need not name it: to them the name is of the newest session in which that
-        term's card is published, also on the day after a promotion.
+        A term's name without `session` means the term of the current session, if the student is or was enrolled in it
+        and it has such a term, else of their latest that has one: by now the next one. So the session is named, by its
+        id or its name. A student and a guardian need not name it: to them the name is of the newest session in which
+        that term's card is published, also on the day after a promotion.
         """
     )
     page.show_file(f"/students/{student}/report-card?term=THIRD&session=2025/2026")
     page.show_file(f"/report-cards?batch={batch}&term=THIRD")
     page.say(
         """
-        An app shows what the paper shows: `format=json` of the card answers all that stands on it, the figures as they
-        are printed and beside them the words of the paper, such as `2nd =`. The table of subjects is drawn by
+        An app shows the same as the paper: `format=json` of the card answers its whole content, the figures as they are
+        printed and beside them the words of the paper, such as `2nd =`. The table of subjects is drawn by
         `keys.columns`: each names the `member` of a subject that it shows, with the lines of its heading.
 
-        Everything that was published of a student, to be read and to be printed:
+        All published results of a student, to be read and to be printed:
         """
     )
     page.show("GET", f"/students/{student}/transcript")
     page.show_file(f"/students/{student}/transcript/download")
     page.say(
         """
-        Where the service has a `PUBLIC_URL`, a card bears a code, and whoever holds the paper asks whether it is what
-        the school has published, without token and school. A browser gets a small page. A card of an earlier version
-        is REPLACED if a newer one says something else of the student, a code that is not on any paper 404:
+        Where the service has a `PUBLIC_URL`, a card bears a code, by which any holder of the paper has it verified,
+        without token and school. A browser gets a small page. A card of an earlier version is REPLACED if a newer one
+        says something else of the student, a code that is not on any paper 404:
         """
     )
     page.show("GET", f"/verify/{page.headers['X-SCHOOL-ID']}/{_code_of_card(page, student)}")
@@ -1609,8 +1606,8 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
         """
         ## The principal promotes
 
-        At the end of a session students go on into the next. Rules say who, by the results that are published: for each
-        level of classrooms, or for all that have no rule of their own. Without a rule an average of 40 is enough.
+        At the end of a session students go on into the next. Rules decide by the published results: for each level of
+        classrooms, or for all that have no rule of their own. Without a rule an average of 40 is enough.
         """
     )
     rule = {
@@ -1622,9 +1619,9 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
     page.show("PUT", "/promotion-rules", [rule])
     page.say(
         """
-        A dry run shows what would become of each student, and stores nothing. `promote_to` names the batch of the next
-        session, null where the class is the last; `repeat_in` that of who repeats. People decide where the rule should
-        not: each of `overrides` has a reason.
+        A dry run shows the outcome of each student, and stores nothing. `promote_to` names the batch of the next
+        session, null where the class is the last; `repeat_in` the batch of students who repeat. People decide where the
+        rule should not: each of `overrides` has a reason.
         """
     )
     above, again = year["next"]["SSS 3"], year["next"]["SSS 2"]
@@ -1638,7 +1635,7 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
     seen = page.show("POST", "/promotions?dry_run=true", body)
     page.say(
         """
-        The commit brings the `fingerprint` of what was seen. If a result, a rule, a class or a decision has changed
+        The commit brings the `fingerprint` of the dry run. If a result, a rule, a class or a decision has changed
         since, it is 409. The same commit again answers the same promotion, and changes nothing.
         """
     )
@@ -1646,7 +1643,7 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
     promotion = page.quietly("POST", "/promotions", commit)
     page.show("GET", "/promotions?session=2025/2026")
     page.say(
-        "Who goes on or repeats is in a class of the next session, whose score sheets and class lists have them:"
+        "A student who goes on or repeats is in a class of the next session, on its score sheets and class lists:"
     )
     page.show("GET", f"/cohorts/{above}/students")
     page.say(
@@ -1689,8 +1686,8 @@ def _look_after(page: Page, year: dict[str, Any]) -> None:
         ## Give other programs the school's data
 
         A learning platform or a library takes classes, people and results as OneRoster: a zip of CSV files, of the
-        current session or of the one that is named. The files are of version 1.2, with `version=1.1` of 1.1, for
-        those that read no other. A record has the same `sourcedId` in both, and keeps it: its own id, where it has
+        current session or of another by its name. The files are of version 1.2, with `version=1.1` of 1.1, for
+        receivers that read no other. A record has the same `sourcedId` in both, and keeps it: its own id, where it has
         one. They are for programs: a name is in them as it was entered, also one that a spreadsheet takes for a
         formula.
         """
@@ -1717,8 +1714,8 @@ def _look_after(page: Page, year: dict[str, Any]) -> None:
         """
         ## Look back
 
-        Who changed what, and when, the newest first: of a record (`entity` and `id`), of a person (`actor`). The copy
-        of all that is stored of somebody is theirs to ask for: `GET /students/{id}/data`.
+        Changes with their authors and times, the newest first: of a record (`entity` and `id`), by a person (`actor`).
+        A person may ask for a copy of all stored data about them: `GET /students/{id}/data`.
         """
     )
     page.show("GET", f"/audit?entity=publication&id={year['publication']['id']}")
@@ -1732,7 +1729,7 @@ def _say_special_cases(page: Page) -> None:
         """
         ## For special cases
 
-        Operations that no section above has, by the groups of `/docs`:
+        Operations that are in no section above, by the groups of `/docs`:
         """
     )
     for group in document["x-tagGroups"]:
@@ -1774,8 +1771,8 @@ def _keep_a_copy(page: Page, year: dict[str, Any]) -> None:
         ## Keep a copy
 
         A front end at its first start, a library system, a ministry's warehouse, a gateway of messages, and a school
-        that leaves read all records once, and then what has changed. `GET /export` answers all records of one moment,
-        a line of JSON each, what is named before what names it; clients that take gzip get it zipped. It needs
+        that leaves read all records once, and then the changes. `GET /export` answers all records of one moment,
+        a line of JSON each, every record after those that it names; clients that take gzip get it zipped. It needs
         `read:export`, and of each resource the permission to read it in the whole school: a resource without it is
         not there, asked for or not. `resource`, given once for each, asks for some alone.
         """
@@ -1783,14 +1780,14 @@ def _keep_a_copy(page: Page, year: dict[str, Any]) -> None:
     page.show_lines("/export?resource=classrooms&resource=students")
     page.say(
         """
-        A record is what is stored, with ids for what it names: no names of others, nothing computed, nobody who acted,
-        and no pictures but their digests. `enrollments`, `subject-enrollments` and `student-guardians` are lists, one
-        a student; `absences` one an assessment, `subject-teachers` one a cohort subject, `form-teachers` one an arm.
-        `settings` are several records, each with its name as its id. What is deleted or erased is not there.
+        A record has its stored values, with ids of other records: no names of others, nothing computed, no authors of
+        changes, and no pictures but their digests. `enrollments`, `subject-enrollments` and `student-guardians` are
+        lists, one a student; `absences` one an assessment, `subject-teachers` one a cohort subject, `form-teachers` one
+        an arm. `settings` are several records, each with its name as its id. Deleted and erased records are not there.
 
-        From the cursor of the first line on, `GET /changes` tells the changes: which record, and whether it was
-        created, updated, deleted or erased. It has no values: it needs `read:changes`, and again the permission to
-        read the resource in the whole school. Without `after` it answers the cursor of now.
+        From the cursor of the first line on, `GET /changes` lists the changes: the record, and whether it was created,
+        updated, deleted or erased. It has no values: it needs `read:changes`, and again the permission to read the
+        resource in the whole school. Without `after` it answers the cursor of now.
         """
     )
     cursor = page.show("GET", "/changes")["cursor"]
@@ -1798,33 +1795,34 @@ def _keep_a_copy(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/changes?after={cursor}&limit=100")
     page.say(
         """
-        Changes come in the order in which they were stored, and those of one request together: an answer never divides
-        them, so it may have more than `limit`. Ask again from the new cursor, at once while `more` is true, else after
-        half a minute or so: an answer without changes costs as little as a list of classrooms. Then read what has
-        changed, up to 200 records of a resource at once:
+        Changes come in the order in which they were stored. An answer never divides the changes of one request, so it
+        may have more than `limit`. Ask again from the new cursor, at once while `more` is true, else after half a
+        minute or so: an answer without changes costs as little as a list of classrooms. Then read the changed records,
+        up to 200 of a resource at once:
         """
     )
     page.show_lines(f"/export?resource=students&id={year['leaver']}")
     page.say(
         """
-        Who keeps a copy does five things with each answer, in this order, and stores the new cursor with the last:
+        A program with a copy does five things with each answer, in this order, and stores the new cursor with the last:
 
         1. `deleted`: remove the record.
         2. `erased`: remove the record, and every record that has its id anywhere: the data of a person were erased, and
-           nothing of them may stay, in backups of the copy neither. What stays of others is told as `updated` beside
-           it.
+           nothing of them may stay, in backups of the copy neither. The records of others that remain are listed as
+           `updated` beside it.
         3. `created` and `updated`: read the records by their ids, and put them in place of the old ones. One without a
            line is gone meanwhile: remove it.
-        4. A change that is told twice, and of a record that is there already, is no error.
+        4. A change that comes twice, or of a record that is there already, is no error.
         5. 410 (`gone`): the place of the cursor is not there any more, since the school was restored from a backup, its
            audit log was pruned, or an update has changed records by itself. Remove the copy, and begin with an export.
 
-        `after=start` tells all that is kept, which is no copy: begin with an export. `examples/follower.py` of the
-        source does all this in forty lines; the operator writes the same file by `school-service tenants export`.
+        `after=start` answers all changes that are kept, which is no copy: begin with an export. `examples/follower.py`
+        of the source does all this in forty lines; the operator writes the same file by
+        `school-service tenants export`.
 
         The same feed is a message to the parents: where `GET /changes?resource=registers` has changes,
-        `GET /attendance/absences` names who is away today, with the guardians to tell. `examples/notices.py` hands
-        these to the school's own gateway.
+        `GET /attendance/absences` names the students who are away today, with the guardians to tell.
+        `examples/notices.py` hands these to the school's own gateway.
         """
     )
     page.acts_as("The principal")
@@ -1849,21 +1847,20 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         the same request with the same key does nothing and is answered as it was, with
         `Idempotency-Replayed: true`.
 
-        - A key is that of the user or client who sent it, in one school. With another address or another body it is
-          422; a body is the same if its bytes are, that of an upload if its files are.
+        - A key belongs to the user or client who sent it, in one school. With another address or another body it is
+          422; a body is the same if its bytes are, an upload if its files are.
         - While the first request is under way, the second is 409: try again shortly.
-        - What ended in an error is not stored: it can be tried again with the same key.
+        - An error is not stored: the request can be tried again with the same key.
         - Where an answer has a token or a code, nothing is stored and the header is ignored: `POST /users/login`,
           `/users/login/invitation`, `/me/identities` and `/auth/oauth/token`; `POST /users`, which is 409 where the
           username is there already; `POST /invitations` and `/invitations/slips`, whose new codes take the place of
           the first; and `POST /guardians/accounts`, after which `POST /invitations` invites the guardians by `users`.
 
-        ## Change only what you have seen
+        ## Change a record as you have seen it
 
-        The answer of a GET of one record has an `ETag`. Sent as `If-Match` with a PATCH or DELETE of that record, it is
-        refused with 412 where somebody has changed the record since; the answer of the PATCH has the next `ETag`.
-        Nothing demands the header. Sent as `If-None-Match` with the GET, it is answered 304 without a body while the
-        record is the same.
+        The answer of a GET of one record has an `ETag`. A PATCH or DELETE of that record with this tag as `If-Match` is
+        refused with 412 where the record has changed since; the answer of the PATCH has the next `ETag`. The header is
+        optional. A GET with the tag as `If-None-Match` is answered 304 without a body while the record is the same.
 
         ## When something is wrong
 
@@ -1875,11 +1872,11 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         `assignments.0.employee`, or the list, with the person in the message; lists of scores, of metrics and of an
         assessment's subjects have the place for both.
 
-        Errors end. A list that is too long says that alone. The errors of a body (`errors.json`) end after the
-        member with which 100 messages are reached, those of a sheet or of records in a list (`errors.rows`)
-        after 200 rows, and both earlier where the answer would be larger than 64 KiB. `errors.left_out` then
-        counts the members, parameters or rows of which nothing is told; it is absent where all is told. A message has
-        at most 300 characters, and a name that nobody knows is said back by its first 60.
+        Errors end. A list that is too long says that alone. Errors of a body (`errors.json`) end after the member with
+        which 100 messages are reached, errors of a sheet or of records in a list (`errors.rows`) after 200 rows, and
+        both earlier where the answer would be larger than 64 KiB. `errors.left_out` then counts the other members,
+        parameters or rows with an error; it is absent where all are told. A message has at most 300 characters, and an
+        unknown name is said back by its first 60.
 
         Go by `status` and `type`, a reason for programs. A type never changes its name or its meaning; new ones may
         come, and a client that does not know one goes by the status. A record out of reach has the type of a record
@@ -1909,27 +1906,27 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         `/.well-known/oauth-authorization-server`. `scope` in the form names permissions of the client's grant, with a
         space between two: the token has these alone. One that the grant does not cover is 400 `invalid_scope`.
 
-        ## Versions, and what will not change under you
+        ## Versions, and the stability of the interface
 
-        The version of the service is that of `/openapi.json` (`info.version`) and of `/health`. Versions follow
+        The service's version is in `/openapi.json` (`info.version`) and `/health`. Versions follow
         [Semantic Versioning](https://semver.org): a new first number may break a client, others do not.
-        [CHANGELOG.md](../CHANGELOG.md) has what changed.
+        [CHANGELOG.md](../CHANGELOG.md) has the changes.
 
-        What may come with any version, so a client has to bear it: new operations, new optional parameters and
-        members of a body, new members of an answer, new header fields, new values of `type` of errors and of `code`
-        in errors of rows, another wording of any `message`, and an error where there was a failure (500). Go by
-        statuses, types, members and codes, never by words; take no notice of members that you do not know.
-        The order of members means nothing.
+        Any version may bring these, so a client has to bear them: new operations, new optional parameters and members
+        of a body, new members of an answer, new header fields, new values of `type` of errors and of `code` in errors
+        of rows, another wording of any `message`, and an error where there was a failure (500). Go by statuses, types,
+        members and codes, never by words; take no notice of members that you do not know. The order of members means
+        nothing.
 
-        What comes with a new first number alone: an operation, a parameter or a member is taken away or renamed, gets
+        A new first number alone may bring these: an operation, a parameter or a member is taken away or renamed, gets
         another type or another meaning; something optional becomes required; a new value of an enumeration that is
         answered; another status for the same case; another permission for an operation. Names of operations
         (`operationId`) and of schemas count, as generated code is made of them.
 
-        What is to go is first deprecated: in the document (`deprecated: true`, with what to use instead) and in the
-        changelog. It goes on working as before until the next first number, and for twelve months at least. Before
-        version 1 a second number may break what is an extension, when the version before has announced it; what
-        `tests/contract/interface.md` has does not change. Only a hole in security may make this shorter, and then the
+        A part of the interface is first deprecated: in the document (`deprecated: true`, with its substitute) and in
+        the changelog. It goes on working as before until the next first number, and for twelve months at least. Before
+        version 1 a second number may break an extension, when the version before has announced it; the interface of
+        `tests/contract/interface.md` does not change. Only a hole in security may make this shorter, and then the
         changelog begins with it. There is one version of the interface at an address: no path or header has a number.
         """
     )
