@@ -854,7 +854,7 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
         credentials by others (a password that they set, an open invitation, a link) end then, unless their makers may
         do all that the account now may; for a student's or guardian's account they have to read results, too. The
         answer to the gain names them: `credentials` with `username`, `kind`, `made_by_name`, `made_at` and `ended`,
-        200 at most, `credentials_total` and `credentials_of_kind`. Without `read:users` the caller gets the numbers alone.
+        200 at most, `credentials_total` and `credentials_of_kind`. Without `read:users` there are the numbers alone.
         """
     )
     [made, *_] = page.show("POST", "/invitations", {"batch": year["cohort"]["id"], "days": 14})
