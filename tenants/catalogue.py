@@ -174,8 +174,7 @@ def read_catalogue(connection: Connection, schema: str, *, owner: str | None = N
 
 
 def catalogue_of_revision(tenancy: Tenancy, revision: str) -> Catalogue:
-    """Give the catalogue of a school created at a revision: the schema of its migrations, and the rights of its
-    role."""
+    """Give the catalogue of a school created at a revision: its migrations' schema, and the rights of its role."""
     statements = ";\n".join(table_statements(revision, tenancy.history))
     if statements not in _known:
         _known[statements] = _rehearse(tenancy, statements)

@@ -1,6 +1,6 @@
 """The faults of roles and their rights on a server: of schools, their owner, the serving logins.
 
-Roles belong to the server, so a server is asked once for those of all schools.
+Roles belong to the server, so a server is asked once for the roles of all schools.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The verb `check`: the present settings, the servers they name and their faults, before anything is served with
-them."""
+"""The verb `check`: the present settings, the servers they name and their faults, before they are served with."""
 
 from __future__ import annotations
 

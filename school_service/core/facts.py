@@ -67,8 +67,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The data of people in a table: the people, the purpose, and the permissions to read it; the row of
-    docs/privacy.md.
+    """The data of people in a table: whose, the purpose, and the permissions to read it; a row of docs/privacy.md.
 
     `fact` is the fact of each of its columns, unless one differs; None if each column has its own.
     """

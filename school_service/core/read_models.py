@@ -293,7 +293,7 @@ class MadeTogether:
         if not self.parts:
             return {}
         batches = [part.read.batch(as_json_row) for part in self.parts]
-        # The texts are those of read models, and values are parameters.
+        # The texts are read models', and values are parameters.
         rows = " UNION ALL ".join(
             f"SELECT {place} AS place, part.* FROM ({text}) AS part"  # noqa: S608
             for place, (text, _) in enumerate(batches)

@@ -172,7 +172,7 @@ EDO = Names(
 
 @dataclass(frozen=True)
 class Person:
-    """A person with a name and a gender; `names` are those of their people, for their kin."""
+    """A person with a name and a gender; `names` are their people's, for their kin."""
 
     first_name: str
     middle_name: str

@@ -1,4 +1,4 @@
-"""A sample school on a real server: filled as those of the demo, with passwords and a secret of its own."""
+"""A sample school on a real server: filled as the demo's, with passwords and a secret of its own."""
 
 from __future__ import annotations
 

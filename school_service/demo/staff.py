@@ -111,7 +111,7 @@ class _Settings:
         self._positions = _by_name(Position)
 
     def ids(self, post: Post) -> dict[str, Any]:
-        """Find the ids of those of a post."""
+        """Find the ids of the employees of a post."""
         return {
             "department": self._departments[post.department],
             "category": self._categories[post.category],

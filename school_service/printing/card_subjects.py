@@ -299,7 +299,7 @@ class _Table:
         return {**{name: figures[name] for name in ("position", "of", "tied")}, "position_text": text}
 
     def _of_class(self, figure: Any) -> str | None:
-        """Write how the class did: the average of a subject, with two places, is rounded to those of percents."""
+        """Write how the class did: a subject's average of two places is rounded to the places of percents."""
         return (
             text_of(figure)
             if figure is None or self.places is None

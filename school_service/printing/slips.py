@@ -27,7 +27,7 @@ def compose_slips(
     """Compose slips, in their order: texts alone, by their places in the template.
 
     Each slip has `name`, `class` (or null), `username`, `code`, `url` (or null) and `expires_at`. `address` is the
-    address of the page for typing the code, None if there is no such page; days and times are those of the time zone.
+    address of the page for typing the code, None if there is no such page; days and times are in the time zone.
     """
     return {
         "title": title,

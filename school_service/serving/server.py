@@ -276,7 +276,7 @@ def drain(server: Any, loop: EventLoop, listener: socket.socket, grace: float) -
     A client just answered may be sending the next request: while others go on serving, it is answered here. Once all
     requests have ended the server is closed; if some are cut off, its open sockets end with the process.
     """
-    # Those who have connected already are not turned away.
+    # Clients connected already are not turned away.
     for _ in range(NEW_CONNECTIONS):
         if not select.select([listener], [], [], 0)[0]:
             break

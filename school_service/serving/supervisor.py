@@ -177,7 +177,7 @@ class Supervisor:
     def _stop(self) -> None:
         self._stopping = True
         _log.info("stopping")
-        # One that does not serve yet would keep the listener open, and nobody would take its connections.
+        # A worker that does not serve yet would keep the listener open, and nobody would take its connections.
         for worker in self._workers:
             if not worker.serves:
                 worker.kill()

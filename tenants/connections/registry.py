@@ -19,9 +19,7 @@ from tenants.connections.deadline import NoAnswer
 from tenants.exceptions import RegistrySilent
 
 PATIENCE = 2.0  # seconds that a thread waits for its turn while none is answered, before the registry counts as silent
-BRIEFLY = (
-    0.2  # the same, while none is answered, for those who are more than the share of threads that may wait
-)
+BRIEFLY = 0.2  # the same, while none is answered, for requests beyond the share of threads that may wait
 RETRY = 1.0  # seconds from one try to the next while it is silent
 
 

@@ -364,7 +364,8 @@ class _MigrationRun:
                 # Deleted meanwhile, or migrated by another run: that is no failure.
                 return (Outcome.FAILED, reason) if stored else (Outcome.NOTHING_TO_DO, "")
             except DBAPIError as why:
-                # On several servers, who writes to two tables of the registry may be the victim of a deadlock.
+                # On several servers, a transaction that writes to two tables of the registry may be the victim of a
+                # deadlock.
                 pause = next(pauses, None) if sqlstate(why) == DEADLOCK_DETECTED else None
                 if pause is None:
                     if sqlstate(why) is None:

@@ -206,7 +206,7 @@ def _render(operations: UpgradeOps, context: MigrationContext) -> _Draft:
 
 
 def _single_operations(container: OpContainer) -> Iterator[MigrateOperation]:
-    """List the operations of a container, those of the containers in it too."""
+    """List the operations of a container, and of the containers in it."""
     for operation in container.ops:
         if isinstance(operation, OpContainer):
             yield from _single_operations(operation)

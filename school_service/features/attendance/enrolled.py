@@ -1,4 +1,4 @@
-"""Who is in a class on a day: by the days that the school has entered, else by those of the moments of entering."""
+"""The students in a class on a day: by the days that the school has entered, else by the moments of entering."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from school_service.features.school.settings.service import time_zone
 
 
 def began(of: Any = Enrollment) -> ColumnElement[Any]:
-    """The first day of an enrollment: on it, and on later days, the student is in the register and counts as
-    enrolled."""
+    """The first day of an enrollment: from it on the student is in registers, and counts as enrolled."""
     return func.coalesce(of.started_on, _school_day(of.started_at))
 
 

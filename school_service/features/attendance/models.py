@@ -237,7 +237,7 @@ class Mark(db.Model):
         stored(
             "students",
             "attendance: marks in registers, with a note, and the office's corrections, with the reason",
-            "to know who is there, and report cards",
+            "to know the present ones, and report cards",
             "read:attendance",
             STAYS,
             "TF",

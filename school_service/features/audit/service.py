@@ -158,9 +158,9 @@ def _newest_changes(entity: str, entity_ids: str, newest: int, member: str | Non
             (new if member is None else new.op("->")(member)).label("new"),
             AuditEntry.new["downloaded"].astext.label("downloaded"),
         )
-        # Of CASE PostgreSQL expects that half of the changes are of the entity: so it reads those of a record by their
-        # index, the newest first, until it has enough. By the entity itself, without statistics of the log, it would
-        # read all of the index of entities for each record.
+        # Of CASE PostgreSQL expects that half of the changes are of the entity: so it reads the changes of a record by
+        # their index, the newest first, until it has enough. By the entity itself, without statistics of the log, it
+        # would read all of the index of entities for each record.
         .where(AuditEntry.entity_id == ids.c.id, case((AuditEntry.entity == entity, true())))
         .order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
         .limit(newest)

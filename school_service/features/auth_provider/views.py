@@ -104,12 +104,12 @@ class ProviderSchema(RecordSchema):
     token_endpoint_auth_methods_supported = described(
         fields.List, "How a client shows its secret; `none` if it is public.", fields.String()
     )
-    authorization_endpoint = described(fields.String, "Where people sign in: where they do.")
+    authorization_endpoint = described(fields.String, "Where people sign in: the address of the page.")
     userinfo_endpoint = described(
-        fields.String, "Where people sign in: where the token of a person says who it is."
+        fields.String, "Where people sign in: the address of the claims on a token's person."
     )
     revocation_endpoint = described(
-        fields.String, "Where people sign in: where a token is given up (RFC 7009)."
+        fields.String, "Where people sign in: the address to revoke a token at (RFC 7009)."
     )
     end_session_endpoint = described(fields.String, "Where people sign in: where they sign out.")
     response_modes_supported = described(

@@ -20,7 +20,7 @@ class ServedRevisionsSchema(RecordSchema):
     registry = described(fields.String, "The revision of the tables that all schools share.")
     schools = described(
         fields.List,
-        "Those of a school's tables, the newest first; a school at another one is answered 503.",
+        "The revisions of a school's tables, the newest first; a school at another one is answered 503.",
         fields.String(),
     )
 

@@ -28,7 +28,7 @@ def _identities() -> Query:
 
 @read_model
 def identities(user_id: UUID, reach: Reach | None = None) -> Query:
-    """Read model of IdentitySchema, those of a user, unless deleted, the oldest first."""
+    """Read model of IdentitySchema for a user, unless deleted, the oldest first."""
     query = (
         _identities()
         .join(User, User.id == UserIdentity.user_id)

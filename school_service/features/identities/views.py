@@ -72,9 +72,9 @@ class OwnIdentities(MethodView):
     def post(self, shown: dict[str, Any]) -> Any:
         """Link the outside identity of the token, which is nobody's yet, to one's own account.
 
-        By the code of an invitation, or by username and password, which count as those of POST /users/login do. With
-        neither it is the open invitation that was made with the e-mail address of the token, which the provider has
-        verified. The invitation is used up.
+        By the code of an invitation, or by username and password, which count as in POST /users/login. With neither it
+        is the open invitation that was made with the e-mail address of the token, which the provider has verified. The
+        invitation is used up.
         """
         school, address = str(current_school_id()), client_address()
         credentials = None

@@ -37,11 +37,11 @@ from school_service.features.school.models import CURRENT, Batch, Enrollment
 def give_accounts(*, batch: UUID, days: int, principal: Principal, **inviting: Any) -> list[dict[str, Any]]:
     """Give each guardian of a class without an account a new one, and invite them.
 
-    They are those of the students now in the batch whose guardianship is not stopped. A username is made of the names,
-    `adaeze.okafor`, with a number if it is taken. The other arguments are those of `invite`. Returns the invitations
-    with their codes, each with its guardian, in the order of the class list. Raises Invalid for an unknown batch and
-    too many guardians, Forbidden if the caller may not read results, and Conflict if somebody takes one of the
-    usernames at this moment.
+    They are guardians of the students now in the batch whose guardianship is not stopped. A username is made of the
+    names, `adaeze.okafor`, with a number if it is taken. The other arguments are those of `invite`. Returns the
+    invitations with their codes, each with its guardian, in the order of the class list. Raises Invalid for an unknown
+    batch and too many guardians, Forbidden if the caller may not read results, and Conflict if somebody takes one of
+    the usernames at this moment.
     """
     require_results("Giving guardians accounts")
     row = fetch_document(in_one_round_trip(_lock(batch), read=_guardians_without_account(batch)))
@@ -60,7 +60,7 @@ def give_accounts(*, batch: UUID, days: int, principal: Principal, **inviting: A
 
 
 def _make_accounts(people: list[list[str]], role: dict[str, str] | None) -> dict[UUID, str]:
-    """Make an account of each guardian; returns the ids of the guardians by those of the accounts."""
+    """Make an account of each guardian; returns the ids of the guardians by the accounts' ids."""
     names = [divided(full_name) for _, full_name in people]
     stems = [stem_of(*name) for name in names]
     taken = {*fetch_document(_usernames_with(array_text(dict.fromkeys(stems))))["taken"]}

@@ -51,7 +51,7 @@ class NewInvitationsSchema(Schema):
     batch = Id(required=False)
     everybody = described(
         StrictBoolean,
-        "Those who have a password too, who then set another.",
+        "Users with a password, too, who then set another.",
         required=False,
         load_default=False,
     )

@@ -11,7 +11,7 @@ from school_service.features.people.students.schemas import StudentSchema
 from school_service.features.people.users.schemas import SchoolSchema, UserSchema
 from school_service.web.schemas import NamedSchema, RecordSchema, described, list_of, record_of, text_of
 
-_REACH = "SCHOOL: the whole school's records; OWN: those that the caller is related to."
+_REACH = "SCHOOL: the whole school's records; OWN: records that the caller is related to."
 
 
 class MyRoleSchema(NamedSchema):
@@ -68,7 +68,7 @@ class MeSchema(RecordSchema):
     client = described(fields.String, "The id of the machine client; null for a user.", allow_none=True)
     school = fields.Nested(SchoolSchema)
     roles = list_of(MyRoleSchema, "By name.")
-    permissions = list_of(MyPermissionSchema, "Those of the token, by name.")
+    permissions = list_of(MyPermissionSchema, "The permissions of the token, by name.")
     classes = list_of(MyClassSchema, "The batches that the caller looks after.")
     subjects = list_of(SubjectTeacherSchema, "The subjects that the caller teaches today.")
     children = list_of(MyChildSchema, "The students whose guardian the caller is.")

@@ -13,7 +13,7 @@ from school_service.features.me.schemas import MeSchema
 from school_service.web.app_state import current_token
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("me", __name__, description="Who the caller is.")
+blp = Blueprint("me", __name__, description="The caller, a user or a client.")
 
 
 @blp.route("/me")

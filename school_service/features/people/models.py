@@ -1,6 +1,6 @@
 """The tables of people: roles and permissions, accounts, contacts, students, guardians, employees, form teachers.
 
-Last those of how people sign in: sessions, links to outside identities, invitations; and their photos.
+Last the sign-ins of people: sessions, links to outside identities, invitations; and their photos.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class User(db.Model):
     __table_args__ = (
         CheckConstraint("erased_at IS NULL OR deleted_at IS NOT NULL", name="erased"),
         UniqueConstraint("username_key", info={"field": "username"}),
-        stored(EVERYBODY, None, "to sign in, and to know who acted", "read:users"),
+        stored(EVERYBODY, None, "to sign in, and to name the actor", "read:users"),
     )
 
     id: Mapped[UUID] = primary_key(info=fact(None, STAYS, own="TFSGM", exported=True))
@@ -169,10 +169,10 @@ class User(db.Model):
         default=now, info=fact("when it was given", STAYS, own="")
     )
     password_given_by: Mapped[str | None] = mapped_column(
-        String(ACTOR_LENGTH), default=_giver, info=fact("who gave it", EMPTIED, own="")
+        String(ACTOR_LENGTH), default=_giver, info=fact("its giver", EMPTIED, own="")
     )
     password_given_by_name: Mapped[str | None] = mapped_column(
-        String(ACTOR_NAME_LENGTH), default=_givers_name, info=fact("who gave it", EMPTIED, own="")
+        String(ACTOR_NAME_LENGTH), default=_givers_name, info=fact("its giver", EMPTIED, own="")
     )
     first_name: Mapped[str] = mapped_column(
         String(NAME_LENGTH),
@@ -520,7 +520,7 @@ class StudentGuardian(db.Model):
         ForeignKey("guardians.id"),
         primary_key=True,
         index=True,
-        info=fact("who their guardians are", BY_SERVICE, own="FG"),
+        info=fact("their guardians", BY_SERVICE, own="FG"),
     )
     relationship: Mapped[str | None] = mapped_column(
         String(NAME_LENGTH),
@@ -534,7 +534,7 @@ class StudentGuardian(db.Model):
     is_primary: Mapped[bool] = mapped_column(
         default=False,
         info=fact(
-            "who is the primary",
+            "the primary one",
             BY_SERVICE,
             own="FG",
             says="Whether the student's record shows this guardian.",
@@ -543,7 +543,7 @@ class StudentGuardian(db.Model):
     receives_reports: Mapped[bool] = mapped_column(
         default=True,
         info=fact(
-            "who receives reports",
+            "receivers of reports",
             BY_SERVICE,
             own="FG",
             says="Whether reports on the student are sent to the guardian.",
@@ -697,7 +697,12 @@ class FormTeacher(db.Model):
 
     __tablename__ = "form_teachers"
     __table_args__ = stored(
-        "employees", "classes they look after", "who is responsible", "read:teachers", BY_SERVICE, "TFSG"
+        "employees",
+        "classes they look after",
+        "to know the form teachers",
+        "read:teachers",
+        BY_SERVICE,
+        "TFSG",
     )
 
     batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id"), primary_key=True)
@@ -789,8 +794,8 @@ class UserIdentity(Record):
         stored(
             EVERYBODY,
             (
-                "which sign-ins of an outside provider open the account: issuer and subject, who "
-                "linked them, when and how"
+                "sign-ins of an outside provider that open the account: issuer and subject, "
+                "author, time and way of the link"
             ),
             "so that they sign in by it",
             "read:users",
@@ -814,7 +819,7 @@ class Invitation(Record):
     __tablename__ = "invitations"
     __table_args__ = stored(
         EVERYBODY,
-        "the open invitation: the hash of its code, an e-mail address, who made it, when, until when",
+        "the open invitation: the hash of its code, an e-mail address, its author, from when, until when",
         "so that they set their password themselves",
         "read:users",
         BY_SERVICE,

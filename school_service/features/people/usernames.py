@@ -20,7 +20,7 @@ FALLBACK_STEM = "user"
 # Shorter than a name may be, so that a number can follow.
 MAX_STEM_LENGTH = NAME_LENGTH - 10
 
-# Letters that Unicode does not decompose, those of Hausa and Kanuri first.
+# Letters that Unicode does not decompose, Hausa's and Kanuri's first.
 _PLAIN = str.maketrans(
     {
         "ɓ": "b",

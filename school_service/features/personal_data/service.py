@@ -255,7 +255,7 @@ def _erase_signatory(user: User) -> None:
 
 
 def _subjects_of_publication() -> Any:
-    """Make the rows of the subjects of a publication, of whichever row there is: `key` and `value`."""
+    """Make the rows of the subjects of a publication, for any row of it: `key` and `value`."""
     listed = func.jsonb_each(Publication.rules["subjects"])
     return listed.table_valued(column("key", Text), column("value", JSONB)).render_derived(name="subject")
 

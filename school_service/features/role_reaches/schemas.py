@@ -112,8 +112,8 @@ class DifferingRoleSchema(RecordSchema):
 
     role = described(fields.UUID, "The id of the role.")
     name = fields.String()
-    more = _permissions("Permissions beside those of a new school.")
-    less = _permissions("Permissions lacking of those of a new school.")
+    more = _permissions("Permissions beyond a new school's.")
+    less = _permissions("A new school's permissions that it lacks.")
 
 
 class SwitchedRolesSchema(PlantedSchema):

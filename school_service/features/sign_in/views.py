@@ -17,9 +17,9 @@ from school_service.web.app_state import current_principal, current_token
 from school_service.web.blueprint import Blueprint
 from school_service.web.operations import Run
 
-blp = Blueprint("user-sessions", __name__, description="Who is signed in, and by which client.")
+blp = Blueprint("user-sessions", __name__, description="Sign-ins of users, by client.")
 openid_blp = Blueprint(
-    "openid", __name__, school_required=False, description="Who has signed in, for the client."
+    "openid", __name__, school_required=False, description="The claims on a signed-in person, for the client."
 )
 
 

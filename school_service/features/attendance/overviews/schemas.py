@@ -41,9 +41,9 @@ class AttendanceOfDaySchema(RecordSchema):
     part = text_of(DAY_PARTS)
     state = text_of(REGISTER_STATES)
     enrolled = fields.Integer()
-    present = described(fields.Integer, "With those who came late.")
+    present = described(fields.Integer, "With students who came late.")
     late = fields.Integer()
-    absent = described(fields.Integer, "With those who are excused.")
+    absent = described(fields.Integer, "With excused students.")
     excused = fields.Integer()
     unmarked = fields.Integer()
 

@@ -63,7 +63,7 @@ class AbsencesOfDay(MethodView):
     @blp.arguments(AbsenceFilterSchema, location="query")
     @blp.returns_list(AbsenceOfDaySchema, if_empty=service.check_absences)
     def get(self, filters: dict[str, Any]) -> Any:
-        """List who is away on a day by its submitted registers, by name, with the guardians who receive reports."""
+        """List the students away on a day by submitted registers, by name, with the guardians who receive reports."""
         return reads.absences_of_day(filters.get("day"))
 
 
@@ -92,7 +92,7 @@ class ChronicAbsence(MethodView):
     @blp.arguments(ChronicFilterSchema, location="query")
     @blp.returns_page(ChronicAbsenceSchema, if_empty=service.check_chronic)
     def get(self, filters: dict[str, Any]) -> Any:
-        """List who was away for a share of the times opened or more, who was most first; from 5 times opened on."""
+        """List the students away for a share of the times opened or more, the most absent first; from 5 times on."""
         return reads.chronic_absence(filters["term"], filters.get("cohort"), filters.get("percent"))
 
 

@@ -1,7 +1,7 @@
 """The rules of marking, without a database: changes of a register by a list of marks, and their limits.
 
-Each mark has the register's version at its last change. The sender of marks names the last version seen: a mark
-changed since is a conflict if the new one differs, and none if both are equal, in whichever order they were sent.
+Each mark has the register's version at its last change. The sender of marks names the last version seen: a mark changed
+since is a conflict if the new one differs, and none if both are equal, sent in either order.
 """
 
 from __future__ import annotations

@@ -97,9 +97,9 @@ class RegisterSchema(RecordSchema):
     changed_by_name = fields.String(allow_none=True)
     marks = list_of(MarkSchema)
     enrolled = described(fields.Integer, "Students in the class now.")
-    present = described(fields.Integer, "With those who came late.")
+    present = described(fields.Integer, "With students who came late.")
     late = fields.Integer()
-    absent = described(fields.Integer, "With those who are excused.")
+    absent = described(fields.Integer, "With excused students.")
     excused = fields.Integer()
     unmarked = described(fields.Integer, "Students without a mark or a correction.")
 
@@ -203,6 +203,6 @@ class NewCorrectionSchema(Schema):
 
 
 class CorrectionsSchema(_BodyKeySchema):
-    """Corrections to make or to take back; those of others stay."""
+    """Corrections to make or to take back; other students' stay."""
 
     corrections = ListOf(Nested(NewCorrectionSchema), least=1, most=MAX_IDS)

@@ -20,7 +20,7 @@ from school_service.features.attendance.settings.service import lock_days
 from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("registers", __name__, description="Who was there: registers of days and of lessons.")
+blp = Blueprint("registers", __name__, description="Attendance: registers of days and of lessons.")
 
 
 @blp.route("/registers")

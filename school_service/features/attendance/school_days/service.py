@@ -135,9 +135,9 @@ def set_school_days(*, days: Sequence[Mapping[str, Any]]) -> BoundQuery:
     """Declare days, or halves of them, open or closed, or usual again; all or none.
 
     Each has `date`, `status`, and perhaps `part`, MORNING or AFTERNOON, and `name`. The status of a whole day takes the
-    place of those of its halves. Returns the read model of these days, stored and read in one round trip. Raises
-    Invalid for a day given twice or a part unknown to the school, and Conflict naming the batches with a register of a
-    day to be closed.
+    place of its halves'. Returns the read model of these days, stored and read in one round trip. Raises Invalid for a
+    day given twice or a part unknown to the school, and Conflict naming the batches with a register of a day to be
+    closed.
     """
     keys = [(day["date"], day.get("part") or DAY) for day in days]
     twice = [_day_and_part(*key) for key, times in Counter(keys).items() if times > 1]

@@ -72,7 +72,7 @@ def _student(student: Mapping[str, Any], name_order: str) -> PrintedStudent:
 def _parts(
     of_school: Sequence[str], taken: frozenset[tuple[date, str]], students: Sequence[PrintedStudent]
 ) -> list[str]:
-    """Find the parts of a day in this term: those of its registers, else those of the school now."""
+    """Find the parts of a day in this term: in its registers, else in the school's settings now."""
     marked = {part for _, part in taken}.union(part for student in students for _, part in student.marks)
     parts = marked or set(of_school)
     if parts - {DAY}:

@@ -79,7 +79,7 @@ def class_list(batch_id: UUID, days: list[date] | None = None) -> Query:
     """Select the possible students of a batch's sheet, and its possible times: one row, or none without the batch.
 
     `students` are those in the class or with a mark on one of the days, by name; without days those in the class today
-    or with a mark ever. `first` and `last` are the days of the session, `parts` those of the school's day.
+    or with a mark ever. `first` and `last` are the days of the session, `parts` the parts of the school's day.
     """
     given: Any = select(scopes.today().label("day")).subquery("given")
     if days is not None:
@@ -110,7 +110,7 @@ def term(batch_id: UUID, term_id: UUID) -> Query:
     `days` is a JSON array of days in the term's calendar, on weekdays of school, exceptional, or with a mark: `{date,
     parts, name}` with the open parts. `taken` are the times `{date, part}` of the batch's submitted registers.
     `students`, by name, have `marks`, an array of `[date, part, code, kind]`: of two for one time only one counts, in
-    whichever arm; they are those in the class at the end of the term, and all with a mark.
+    any arm; they are those in the class at the end of the term, and all with a mark.
     """
     settings = calendar.settings().cte("settings")
     kept = (

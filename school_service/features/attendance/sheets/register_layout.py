@@ -88,7 +88,7 @@ class PrintedStudent:
 
 @dataclass(frozen=True)
 class PrintedRegister:
-    """A register to print: `parts` are those of the school's marking, `taken` those with a submitted register."""
+    """A register to print: `parts` of a day are the school's, `taken` those with a submitted register."""
 
     lines: Sequence[str]
     page_header: tuple[str, str]

@@ -220,7 +220,7 @@ class RegisterUpload(ClassSheetUpload[Pupil]):
                 yield RowError(row.number, name, UNKNOWN, "is no code", code, f"write one of {known}")
 
     def _code(self, person: Person | None, written: str) -> str | None:
-        """Find a written code, in whichever case; also a stored one, gone from the school's codes since."""
+        """Find a written code, in any case; also a stored one, gone from the school's codes since."""
         code = composed(written).casefold()
         if person is not None and person.code is not None and person.code.casefold() == code:
             return person.code

@@ -14,7 +14,7 @@ class CohortSubjectSchema(RecordSchema):
     """A subject taught to a cohort."""
 
     id = fields.UUID()
-    elective = described(fields.Boolean, "Taken only by those who chose it.")
+    elective = described(fields.Boolean, "Taken only by students who chose it.")
     subject = described(fields.String, "The subject's name.")
     code = described(fields.String, "The subject's code.")
     cohort = fields.UUID()

@@ -66,5 +66,5 @@ class StudentsOfCohortSubject(MethodView):
     @blp.requires(Permission.COHORT_SUBJECTS_READ, Permission.STUDENTS_READ, own=related("TF"))
     @blp.returns_page(StudentSchema, if_empty=service.check_cohort_subject)
     def get(self, id: UUID) -> Any:
-        """List who takes a subject, by name."""
+        """List the students of a subject, by name."""
         return reads.students_of_subject(id)

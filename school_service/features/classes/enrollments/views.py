@@ -54,7 +54,7 @@ class RemovalSchema(Schema):
     )
 
 
-blp = Blueprint("enrollments", __name__, description="Who is in which cohort.")
+blp = Blueprint("enrollments", __name__, description="The students of cohorts.")
 
 
 @blp.route("/cohorts/<uuid:id>/enrollment")

@@ -1,4 +1,4 @@
-"""The cells of a student's guardians in the sheet of an update: those of the primary, and of another."""
+"""The cells of a student's guardians in the sheet of an update: the primary's, and another's."""
 
 from __future__ import annotations
 

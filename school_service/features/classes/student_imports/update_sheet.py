@@ -116,8 +116,8 @@ def download(
 ) -> tuple[str, bytes]:
     """Write the records of the students now in a batch, a cohort or a session's classes: file name and content.
 
-    They are by class, then by name; a form teacher gets those of the batches looked after. Raises Invalid for an
-    unknown batch, cohort or session.
+    They are by class, then by name; a form teacher gets the batches looked after. Raises Invalid for an unknown batch,
+    cohort or session.
     """
     name, is_there = _place(batch, cohort, session)
     students = db.session.execute(_listed(is_there)).mappings().all()
@@ -393,8 +393,7 @@ class StudentUpdate(SheetUpload[Changes]):
         return RowCounts(0, len(changed), len(matched) - len(changed))
 
     def _store(self, changed: Sequence[tuple[Any, Mapping[str, Any]]]) -> dict[str, Any] | None:
-        """Store the changes; returns others' credentials of accounts that get a child. A dry run foresees these
-        alone."""
+        """Store the changes; returns others' credentials of accounts that get a child. A dry run foresees them."""
         accounts = self.families.accounts if self.families else []
         if self.dry_run:
             return gain_of_accounts(*accounts).foresee() if accounts else None

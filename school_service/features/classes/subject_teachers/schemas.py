@@ -51,7 +51,7 @@ class SubjectTeacherFilterSchema(Schema):
     """The assignments to list."""
 
     cohort_subject = described(Id, "The cohort subject that is taught.", required=False)
-    batch = described(Id, "The arm that is taught, by its own assignments or those of all.", required=False)
+    batch = described(Id, "The arm that is taught, by assignments to it or to all arms.", required=False)
     employee = described(Id, "The teacher.", required=False)
     session = described(sought_text, _SESSION, required=False)
 
@@ -134,4 +134,4 @@ class CopiedSchema(RecordSchema):
     rows = described(fields.Integer, "How many the session has.")
     copied = described(fields.Integer, "How many are new in the other session.")
     already_there = described(fields.Integer, "How many the other session had already.")
-    left_out = list_of(UncopiedSchema, "Those that were not copied, each with the reason.")
+    left_out = list_of(UncopiedSchema, "Assignments that were not copied, each with the reason.")

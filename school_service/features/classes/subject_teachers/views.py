@@ -25,7 +25,7 @@ from school_service.features.people.models import Employee
 from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("subject-teachers", __name__, description="Who teaches which subject of a cohort.")
+blp = Blueprint("subject-teachers", __name__, description="The teachers of cohort subjects.")
 
 
 @blp.route("/subject-teachers")

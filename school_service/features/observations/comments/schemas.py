@@ -75,6 +75,6 @@ class NewTermCommentSchema(Schema):
 
 
 class TermCommentsSchema(CommentFilterSchema):
-    """Comments to enter; those of others stay."""
+    """Comments to enter; other students' stay."""
 
     comments = ListOf(Nested(NewTermCommentSchema), least=1, most=MAX_IDS)

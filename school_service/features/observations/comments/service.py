@@ -292,7 +292,7 @@ def trail_of(place: Place) -> AuditTrail:
             bool(values) and values.get("term") == str(place.term_id) and column in values.get("changed", ())
         )
 
-    # Of a student's comments, in whichever term, 100 changes: somebody changed this one before these.
+    # Of a student's comments, in any term, 100 changes: somebody changed this one before these.
     return AuditTrail(ENTITY, is_changed, 100, member=None)
 
 

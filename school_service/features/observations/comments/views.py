@@ -40,7 +40,7 @@ class Comments(MethodView):
     @blp.answers(409)
     @blp.returns_list(TermCommentSchema)
     def put(self, body: dict[str, Any]) -> Any:
-        """Enter comments on students of a batch, all or none; answers those of the whole batch.
+        """Enter comments on students of a batch, all or none; answers the comments of the whole batch.
 
         A member that is left out stays, null clears it. To change a principal's comment needs `write:results`, too.
         Members not as `expected` are 409: `errors.rows` names each by its place in the list, from 0.

@@ -146,7 +146,7 @@ class MetricUpload(ClassSheetUpload[Any]):
         return content.with_columns_named(self.renamed) if self.renamed else content
 
     def _renamed(self) -> dict[str, str]:
-        """Find the traits with another name since the download: their names of now, by those of then.
+        """Find the traits with another name since the download: their present names, by the former ones.
 
         Raises Invalid if a trait without a column in the sheet has one of the old names by now.
         """

@@ -139,7 +139,7 @@ def next_of_kin_lock(employee_id: UUID) -> Query:
 
 @read_model
 def form_teachers(batch_id: UUID, reach: Reach | None = None) -> Query:
-    """Read model of FormTeacherSchema, those of a batch, the latest first.
+    """Read model of FormTeacherSchema for a batch, the latest first.
 
     Without those with a deleted user account: they are shown again when it is restored.
     """

@@ -180,7 +180,7 @@ def _planted(gained: Select[Any], grants: Any, reach: _Reaches | None = None) ->
 
     A credential ends if its maker may not do all the account may: by roles alone, with reach SCHOOL, and alive; for a
     student's or a guardian's account read:results is needed, too. The operator may do all; a password with an unknown
-    giver stays. `grants` are those of clients, an array in JSON of `{client, permission}`, null being all.
+    giver stays. `grants` are the clients', an array in JSON of `{client, permission}`, null being all.
 
     `gained` tells whether an account gains at all. `numbers` counts by kind, `shown` are MOST_SHOWN, the remaining ones
     first, `ends` all the ending ones, and `clients` the makers other than users, in JSON each.

@@ -148,7 +148,7 @@ def author() -> tuple[str, str]:
 
 
 def require_results(purpose: str) -> None:
-    """Require the right to read all results, for letting an account read those of a child; raises Forbidden."""
+    """Require the right to read all results, for letting an account read a child's; raises Forbidden."""
     principal = request_context().principal
     if isinstance(principal, Principal):
         principal.require([Permission.RESULTS_READ], purpose)

@@ -78,7 +78,7 @@ def storing(
     removed_links: Iterable[Row] = (),
     removed: Iterable[UUID | str] = (),
 ) -> list[Executable]:
-    """Give the statements storing these rows of guardians and of guardianships, without those of nothing.
+    """Give the statements storing these rows of guardians and of guardianships; no rows, no statement.
 
     Of `links`, replacing existing ones, nobody becomes the primary before another ceases to be.
     """

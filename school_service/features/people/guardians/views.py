@@ -49,7 +49,7 @@ class Guardians(MethodView):
     @blp.arguments(GuardianToAddSchema)
     @blp.returns(GuardianSchema)
     def post(self, guardian: dict[str, Any]) -> Any:
-        """Add a guardian, of up to 20 students. It is always another person: search first for one who is there."""
+        """Add a guardian, of up to 20 students. It is always another person: search first for an existing one."""
         return service.create_guardian(**guardian)
 
 

@@ -46,7 +46,7 @@ class RoleSchema(NamedSchema):
     )
     given_to = text_of(
         [*GIVEN_TO, None],
-        "Whose accounts have it from their making; null: those that are given it.",
+        "Accounts of these people have it from their making; null: accounts that are given it.",
         allow_none=True,
     )
     permissions = list_of(PermissionSchema)

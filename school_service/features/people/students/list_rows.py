@@ -1,6 +1,6 @@
 """Lists in a body with a record for each student of a class: the records are matched to students by id.
 
-They are rows as those of sheets are, numbered from 0, and their errors are reported as those of rows.
+They are rows as in sheets, numbered from 0, with the errors of rows.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Rules:
 
 
 def average_places(percent_from: str, places: int) -> int:
-    """Give the places of averages: under MARKS they have those of percents, else two."""
+    """Give the places of averages: under MARKS the places of percents, else two."""
     return places if percent_from == MARKS else AVERAGE_PLACES
 
 

@@ -165,7 +165,7 @@ def _average_places(rules: Document) -> int:
 def _put_together(
     cards: Sequence[Document], subjects: Iterable[Document], pass_mark: Decimal | None
 ) -> dict[str, Any]:
-    """Put together `subjects`, those of any student, `students`, by name as the cards, and the `summary`."""
+    """Put together `subjects`, of any student, `students`, by name as the cards, and the `summary`."""
     of_subject: dict[str, list[Document]] = {}
     for card in cards:
         for result in card["subjects"] or ():

@@ -40,7 +40,7 @@ _OF_STUDENT = ("total", "average", "grade", "status", "obtainable", "batch_figur
 
 
 def latest_publication(batch_id: Any, term: Any) -> CTE:
-    """The newest version of a batch's results in a term, in whichever state: one row, or none."""
+    """The newest version of a batch's results in a term, in any state: one row, or none."""
     return (
         _publications()
         .where(Publication.batch_id == batch_id, is_term(term))

@@ -81,7 +81,7 @@ def subject_in_term(
 
     `term` is the id of a term or its name in the cohort's session. With a batch, of its students. `held` are the
     students without live results, since they, or their batches, are published. `by_name` has the students of
-    `published` and, unless all asked for is published, those of the roster, in one order.
+    `published` and, unless all asked for is published, of the roster, in one order.
     """
 
     def in_reach(reach: Reach, row: FromClause) -> Column:

@@ -82,10 +82,10 @@ class ClassFiguresSchema(RecordSchema):
     tied = described(fields.Boolean, "Whether another has the same position.")
     of = _position("How many are ranked; null without a position.")
     average = _percent(
-        "Of those who are ranked: with two decimal places or, where percent_from is MARKS, with percent_places."
+        "Of the ranked students: with two decimal places or, where percent_from is MARKS, with percent_places."
     )
-    lowest = _percent("Of those who are ranked.")
-    highest = _percent("Of those who are ranked.")
+    lowest = _percent("Of the ranked students.")
+    highest = _percent("Of the ranked students.")
 
 
 class ResultScoreSchema(RecordSchema):
@@ -287,7 +287,7 @@ class BroadsheetSummarySchema(RecordSchema):
 
     students = described(fields.Integer, "How many there are.")
     ranked = described(fields.Integer, "How many of them have a position.")
-    average = _percent("The average of the averages of those who are ranked.")
+    average = _percent("The average of the ranked students' averages.")
     highest = _percent("The highest of them.")
     lowest = _percent("The lowest of them.")
     passed = described(fields.Integer, "How many who are ranked reach the pass mark on average.")
@@ -337,7 +337,7 @@ class SubjectResultFilterSchema(_LiveSchema):
     """The results of a cohort subject to show."""
 
     term = term_text("the cohort's")
-    batch = described(Id, "Those of a batch of the cohort alone, by its id.", required=False)
+    batch = described(Id, "The results of a batch of the cohort alone, by its id.", required=False)
 
 
 class TermResultFilterSchema(StudentTermSchema, _LiveSchema):

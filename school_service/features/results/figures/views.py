@@ -38,7 +38,7 @@ class SubjectResults(MethodView):
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
         """List the results of a cohort subject in a term, by position, then by name.
 
-        Those of a batch that are published are as they were published, unless live figures are asked for.
+        Published results of a batch are as they were published, unless live figures are asked for.
         """
         return answers.of_subject(id, filters["term"], filters.get("batch"), live=filters["live"])
 

@@ -224,7 +224,7 @@ def _decide(
     """Let a decision hold, without a place yet; undoing gives enrollments back, and the subjects of their cohorts.
 
     It goes out before the student leaves any. Subjects are those that the student takes in some of the cohorts, and in
-    the others those of `before`.
+    the others as in `before`.
     """
     rows = (
         func.jsonb_array_elements(PromotionDecision.before["subjects"])

@@ -111,7 +111,7 @@ def _stored_rules() -> Any:
 
 @read_model
 def promotions(session: str | None = None) -> Query:
-    """Read model of PromotionSummarySchema, the newest first: all, or those of a session, by id or name."""
+    """Read model of PromotionSummarySchema, the newest first: all, or a session's, by id or name."""
     next_session = json_object(id=_NEXT.id, name=_NEXT.name)
     query = (
         select(

@@ -171,7 +171,7 @@ class MoveSchema(Schema):
     batch = described(Id, "A batch of the session; a cohort's id is its first batch.")
     promote_to = described(Id, "A batch of the next session; null: they graduate.", allow_none=True)
     repeat_in = described(Id, "A batch of the next session; null: nobody repeats.", allow_none=True)
-    left_on = dated("Date of leaving of those who graduate; `promote_to` is null.")
+    left_on = dated("Date of leaving of the graduates; `promote_to` is null.")
 
 
 _INTO_NO_BATCH = "Who graduates or is left out goes into no batch."

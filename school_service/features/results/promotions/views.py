@@ -58,7 +58,7 @@ class Promotions(MethodView):
     @blp.returns_page(PromotionSummarySchema, if_empty=service.check_promotion_filter)
     @blp.arguments(PromotionFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List promotions, the newest first: all, or those of a session; those that were undone, too."""
+        """List promotions, the newest first: all, or those of a session; undone ones, too."""
         return reads.promotions(**filters)
 
     @blp.requires(Permission.COHORTS_WRITE)

@@ -197,7 +197,7 @@ class _InTheWay:
     """The work left in a class before its results are published.
 
     The results of the batches alone have to be submitted and complete, unless positions in the cohort are shown: then
-    those of every arm.
+    every arm's.
     """
 
     def __init__(self, row: Mapping[str, Any], record: Record, batches: Collection[str]) -> None:

@@ -544,9 +544,9 @@ def lock_cards_of(publication_id: UUID) -> Query:
 def reopening(publication_id: UUID) -> Query:
     """Select the facts for reopening a publication, to be read once its cohort is locked.
 
-    `later` names the published results of later terms of the session that rest on it: those of the batch, and of the
-    batches of its students then. `promoted` tells whether the batch is in a live promotion, or a student with one of
-    these as their latest card of the session: from another arm, after a move.
+    `later` names the published results of later terms of the session that rest on it: of the batch, and of the batches
+    of its students then. `promoted` tells whether the batch is in a live promotion, or a student with one of these as
+    their latest card of the session: from another arm, after a move.
     """
     in_promotion = (
         select(PromotionBatch.batch_id)

@@ -114,7 +114,7 @@ class NewVersionSchema(PublicationSchema):
 
     registers_missing = list_of(
         LackingRegisterSchema,
-        "Where cards take attendance from the registers, in a dry run: those of the batch that are "
+        "Where cards take attendance from the registers, in a dry run: registers of the batch that are "
         "not submitted, of the term's days until today. They refuse nothing.",
     )
     without_assessments = record_of(
@@ -192,7 +192,7 @@ class PublicationFilterSchema(Schema):
 class LeftOutSchema(Schema):
     """A student listed among these results by mistake."""
 
-    student = described(Id, "Who belongs to one of the batches in that term.")
+    student = described(Id, "A student of one of the batches in that term.")
     reason = described(free_text, "Stays in the audit log.")
 
 
@@ -212,14 +212,14 @@ class NewPublicationSchema(Schema):
     batches = described(id_list, "Arms of one cohort.", least=1, most=MAX_BATCHES)
     leave_out = described(
         ListOf,
-        "Who gets no card, until a later publication takes them in.",
+        "Students without a card, until a later publication takes them in.",
         Nested(LeftOutSchema),
         most=MAX_LEFT_OUT,
         load_default=(),
     )
     take_in = described(
         id_list,
-        "Who was left out of these batches, and gets a card again.",
+        "Students left out of these batches before, who get a card again.",
         most=MAX_LEFT_OUT,
         load_default=(),
     )

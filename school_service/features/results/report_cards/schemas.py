@@ -213,9 +213,9 @@ class CardMarkSchema(RecordSchema):
 class CardSubjectFiguresSchema(RecordSchema):
     """How the class did in a subject."""
 
-    average = figure("Of those who are ranked.")
-    lowest = figure("Of those who are ranked.")
-    highest = figure("Of those who are ranked.")
+    average = figure("Of the ranked students.")
+    lowest = figure("Of the ranked students.")
+    highest = figure("Of the ranked students.")
 
 
 class CardSubjectSchema(RecordSchema):
@@ -230,7 +230,7 @@ class CardSubjectSchema(RecordSchema):
     marks = list_of(CardMarkSchema, "One for each category of the columns.", allow_none=True)
     ca_total = figure("The sum of the printed CA1, CA2 and CA3, where cards show it.")
     total = figure("The sum of the scores; null without a column for it.")
-    total_text = _text("The same, with its points where they are not those of most: 52/90.")
+    total_text = _text("The same, with its points where they differ from most subjects': 52/90.")
     percent = figure("Null where something is not marked yet.")
     percent_text = _text(
         "The same, or inc; below it the marks that it is of, where some are excused: 73.3 of 80."
@@ -303,7 +303,7 @@ class CardCommentSchema(CardSignatorySchema):
 
 
 class CardSignaturesSchema(RecordSchema):
-    """Who signs the paper."""
+    """The signatures on the paper."""
 
     signed = list_of(CardSignatorySchema, "Form teacher and principal.")
     stamp = described(fields.Boolean, "Whether there is room for the stamp.")
@@ -402,7 +402,7 @@ class ReportCardSchema(RecordSchema):
     replaces = number("The version that it replaces.")
     draft = described(fields.Boolean, "Whether it is a draft.")
     issued = _text("The line at the foot: when it was published, and its version.")
-    subjects = list_of(CardSubjectSchema, "Those of the term, then those dropped earlier.")
+    subjects = list_of(CardSubjectSchema, "The subjects of the term, then subjects dropped earlier.")
     totals = record_of(CardTotalsSchema, "The result of the term.")
     figures = record_of(CardFiguresSchema, "The positions.")
     traits = list_of(CardTraitSchema, "Affective and psychomotor.")

@@ -80,7 +80,7 @@ def show_card(
     version: int | None = None,
     session: str | None = None,
 ) -> dict[str, Any]:
-    """Give the document of a student's card, as `print_card` prints it; the arguments and errors are those of that."""
+    """Give the document of a student's card, as `print_card` prints it; the arguments and errors are the same."""
     row = _fetch_card(student_id, term, draft=draft, user_id=user_id, version=version, session=session)
     (printed,) = read_json(row["cards"])
     document = report_card(
@@ -137,7 +137,7 @@ def print_cards(
     format: str,
     public_url: str | None,
 ) -> File:
-    """Print the published cards of a batch, or drafts of them, or those of some of its students, by name.
+    """Print the published cards of a batch, or drafts, of all or some of its students, by name.
 
     As one PDF, or as a zip with one for each. `term` is the id of a term or its name in the batch's session. Raises
     Invalid for an unknown batch or term, a student without a card in it and more than MAX_CARDS, and NotFound if

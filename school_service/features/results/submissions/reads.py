@@ -100,7 +100,7 @@ def classes(term: str | None = None, reach: Reach | None = None) -> Query:
 
 @judged_before
 def of_subject(cohort_subject_id: UUID, term: str) -> Query:
-    """Select the contents of the submissions of a cohort subject, judged before; `teachers` are those of all arms."""
+    """Select the contents of the submissions of a cohort subject, judged before; `teachers` are of all arms."""
     of = _class_term(scope_of_subject(cohort_subject_id, term), cohort_subject_id)
     return _handing(of, teachers=teachers_of(cast(cohort_subject_id, Uuid)))
 
@@ -175,7 +175,7 @@ def submitting(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -
 def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
     """Select the facts for a reopening of results, to be read once all is locked; no row without them.
 
-    As JSON: `batches`, those of the cohort, each with whether it is `submitted`; `published`, the names of those with
+    As JSON: `batches` of the cohort, each with whether it is `submitted`; `published`, the names of those with
     published results of the term that rest on the results to reopen: with positions in the cohort on those of every
     batch, else on their own. `once` tells whether it was submitted before, by the audit log.
     """

@@ -40,7 +40,7 @@ class ListedCohortSchema(CohortSchema):
 class CohortFilterSchema(MineSchema):
     """The filters of a list of cohorts."""
 
-    session = described(Id, "Those of this academic session, each with its arms.", required=False)
+    session = described(Id, "The cohorts of this academic session, each with its arms.", required=False)
 
 
 class CohortPlaceSchema(Schema):

@@ -116,7 +116,7 @@ def delete_batch(*, batch_id: UUID) -> UUID:
 
     Raises NotFound.
     """
-    # Before the batch, as those who enroll do: they lock the cohort, and then look for the batch.
+    # Before the batch, as enrolling does: it locks the cohort, and then looks for the batch.
     record = BATCH_DELETION.lock(batch_id, reads.lock_cohort_of(batch_id))
     if str(record.values["cohort"]) == str(batch_id):
         raise Conflict("The first batch of a cohort is deleted with the cohort alone.")

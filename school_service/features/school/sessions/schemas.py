@@ -94,4 +94,4 @@ class TermChangesSchema(Schema):
 class TermFilterSchema(Schema):
     """The filter of a list of terms."""
 
-    session_id = described(Id, "Those of this academic session.", required=False)
+    session_id = described(Id, "The terms of this academic session.", required=False)

@@ -17,7 +17,7 @@ from school_service.features.scores.models import NOT_DELETED, Absence, Assessme
 
 @read_model
 def absences(assessment_id: UUID, reach: Reach | None = None) -> Query:
-    """Read model of AbsenceSchema: those of an assessment, by name."""
+    """Read model of AbsenceSchema for an assessment, by name."""
     query = (
         select(
             NAMED_STUDENT.label("student"),

@@ -28,7 +28,7 @@ class AbsenceSchema(RecordSchema):
 class NewAbsenceSchema(Schema):
     """The absence of a student, new or changed."""
 
-    student = described(Id, "Who takes the subject, is in the cohort and has no score.")
+    student = described(Id, "A student of the cohort who takes the subject and has no score.")
     status = described(Choice, _STATUS, ABSENCES)
     note = described(
         free_text, "Left out, the note that is there stays; null clears it.", required=False, allow_none=True
@@ -36,6 +36,6 @@ class NewAbsenceSchema(Schema):
 
 
 class AbsencesSchema(Schema):
-    """Absences to add or change; those of others stay."""
+    """Absences to add or change; other students' stay."""
 
     absences = ListOf(Nested(NewAbsenceSchema), least=1, most=MAX_IDS)

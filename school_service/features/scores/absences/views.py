@@ -14,7 +14,7 @@ from school_service.features.scores.absences.schemas import AbsenceSchema, Absen
 from school_service.features.scores.assessments.service import check_assessment
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("absences", __name__, description="Who was away from an assessment, with leave or without.")
+blp = Blueprint("absences", __name__, description="Absences from assessments, with leave or without.")
 
 
 @blp.route("/assessments/<uuid:id>/absences")
@@ -24,7 +24,7 @@ class Absences(MethodView):
     @blp.requires(Permission.GRADEBOOKS_READ, own=related("TF"))
     @blp.returns_list(AbsenceSchema, if_empty=check_assessment)
     def get(self, id: UUID) -> Any:
-        """List who was away from an assessment, by name."""
+        """List the absences from an assessment, by the student's name."""
         return reads.absences(id)
 
     @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"))

@@ -66,7 +66,7 @@ def made_at_once(assessment_ids: list[UUID]) -> Query:
 
 @read_model
 def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str, reach: Reach | None = None) -> Query:
-    """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort, or of a cohort by its own id.
+    """Read model of AssessmentSchema for a term in a subject of a batch's cohort, or of a cohort by its own id.
 
     The subject is the cohort subject or the base subject, `term` the id of a term or its name in the cohort's session.
     """

@@ -52,7 +52,7 @@ def create_assessment(*, subject: UUID, term: str, **fields: Any) -> NewRow:
 
     `term` is the id of a term or its name in that session; `fields` are the other columns, such as `total_points`, the
     maximum score. Raises Invalid for an unknown cohort subject or term, and for a term of another session, and Conflict
-    if results of the subject and term are submitted, of whichever arm. A teacher of one arm adds it for all.
+    if results of the subject and term are submitted, of any arm. A teacher of one arm adds it for all.
     """
     row = execute(
         reads.lock_term([subject], term), reads.lock_subjects([subject]), reads.taught(subject, term)

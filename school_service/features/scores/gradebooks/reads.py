@@ -54,8 +54,8 @@ def entries(
 ) -> Query:
     """Read model of GradebookEntrySchema, in order of creation: all, or those fitting every filter.
 
-    `term` is the name of a term, in whichever session. Each other filter has an index: the entries' of batch, student
-    and assessment, the assessments' of term.
+    `term` is the name of a term, in any session. Each other filter has an index: the entries' of batch, student and
+    assessment, the assessments' of term.
     """
     query = (
         select(*ENTRY)

@@ -198,8 +198,7 @@ def _details(about: Mapping[str, Any], school: str) -> list[tuple[str, str]]:
 
 
 class Held(NamedTuple):
-    """The contents of a sheet at its download: the heading of each assessment, and each mark with the id of its
-    entry."""
+    """The contents of a sheet at its download: assessments' headings, and each mark with the id of its entry."""
 
     headings: dict[str, str]
     marks: dict[tuple[str, str], tuple[Mark, str | None]]
@@ -265,7 +264,7 @@ class MarkUpload(ClassSheetUpload[Taker]):
         return content
 
     def _columns(self) -> dict[str, str]:
-        """Find the headings of the sheet: those of its download, and those of assessments that it did not have."""
+        """Find the headings of the sheet: of its download, and of assessments that it did not have."""
         then = self.held.headings if self.held else {}
         headings = {heading: assessment for assessment, heading in then.items()}
         for assessment in self.marks.assessments.values():

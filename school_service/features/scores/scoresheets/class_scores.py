@@ -55,7 +55,7 @@ SCORE_TRAIL = AuditTrail(SCORE_ENTITY, lambda score, _column: score, newest=1)
 """Each change is of the score: a record has no other value."""
 
 STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
-"""The words of a cell for an absence, in whichever case."""
+"""The words of a cell for an absence, in any case."""
 
 
 class Taker(NamedTuple):

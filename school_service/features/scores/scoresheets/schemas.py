@@ -62,7 +62,7 @@ class ScoreOrAbsence(Input, fields.Raw):
 class NewClassScoreSchema(Schema):
     """A score or an absence to give a student in an assessment. A member left out stays, null takes it away."""
 
-    student = described(Id, "Who takes the subject, and is in the cohort.")
+    student = described(Id, "A student of the cohort who takes the subject.")
     score = described(
         Points,
         "From 0 to the assessment's total points; it takes an absence away.",

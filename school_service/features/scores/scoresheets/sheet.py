@@ -98,9 +98,9 @@ def download(
 ) -> tuple[str, bytes]:
     """Write an assessment's score sheet to fill in: the file's name and the workbook.
 
-    It has a row for every student with the subject, in whichever arm of the cohort or in the given `batch`, with the
-    stored scores; with `absences` a column for these, too, and with `arms` one for the arm of each. Raises NotFound,
-    and Invalid for an unknown batch and one of another cohort.
+    It has a row for every student with the subject, in any arm of the cohort or in the given `batch`, with the stored
+    scores; with `absences` a column for these, too, and with `arms` one for the arm of each. Raises NotFound, and
+    Invalid for an unknown batch and one of another cohort.
     """
     facts = fetch_row((_score_sheet_in_full if absences or arms else _score_sheet)(assessment_id, batch))
     if facts is None:

@@ -40,7 +40,7 @@ class Scoresheet(MethodView):
     @blp.arguments(ScoresheetFilterSchema, location="query")
     @blp.returns_list(ScoresheetEntrySchema, if_empty=service.check_scoresheet)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
-        """Show who takes a cohort subject, by name, each with their scores."""
+        """List the students of a cohort subject, by name, each with their scores."""
         return reads.scoresheet(id, *id_and_name(filters.get("term")))
 
 
@@ -51,7 +51,7 @@ class ClassScores(MethodView):
     @blp.requires(Permission.GRADEBOOKS_READ, own=related("TF"))
     @blp.returns_list(ClassScoreSchema, if_empty=check_assessment)
     def get(self, id: UUID) -> Any:
-        """List who takes an assessment's subject, by name, each with the score or the absence that there is."""
+        """List the students of an assessment's subject, by name, each with the score or the absence."""
         return reads.class_scores(id)
 
     @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"))
@@ -59,7 +59,7 @@ class ClassScores(MethodView):
     @blp.answers(409)
     @blp.returns_list(ClassScoreSchema)
     def put(self, scores: list[dict[str, Any]], id: UUID) -> Any:
-        """Enter scores and absences of a class in an assessment, all or none; answers those of the whole class.
+        """Enter scores and absences of a class in an assessment, all or none; answers the marks of the whole class.
 
         The rules are those of score sheets; students not named stay. To take a score or an absence away, by null, needs
         `delete:gradebooks`, too. Records that are wrong are 422, and those that are not as `expected` 409:
@@ -76,8 +76,7 @@ class SheetToFillIn(MethodView):
     @blp.arguments(ScoreSheetOptionsSchema, location="query")
     @blp.returns_file()
     def get(self, options: dict[str, Any], id: UUID) -> Any:
-        """Download an assessment's score sheet: an Excel workbook with the students of the subject, of one arm or
-        all."""
+        """Download an assessment's score sheet: an Excel workbook with the subject's students, of one arm or all."""
         return sheet.download(assessment_id=id, **options)
 
 

@@ -246,7 +246,7 @@ def taking(roster: CTE, cohort_id: Any, term_id: Any) -> CTE:
     """The subjects of the members of a cohort in a term: `student_id` and `cohort_subject_id`.
 
     A member with a card in force has the subjects of the publication. In subjects that it did not know, and without
-    such a card, it is the present ones; of somebody who has left the cohort, those of their newest card.
+    such a card, it is the present ones; of somebody who has left the cohort, the ones of their newest card.
     """
     of_cards = _cards_with_takers(roster, term_id)
     return union(
