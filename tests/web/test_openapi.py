@@ -177,7 +177,7 @@ def test_the_page_leads_to_the_guide_which_finds_all_that_it_loads(visitor):
     for section in (
         "the-principal-sets-up-the-next-session",
         "papers",
-        "the-principal-corrects-what-is-published",
+        "the-principal-corrects-published-results",
     ):
         assert f'href="#{section}"' in text
         assert f'<h2 id="{section}">' in text
