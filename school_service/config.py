@@ -289,7 +289,7 @@ class _Reader:
         url = self.database_url("DATABASE_URL")
         if url is None:
             raise ConfigError(Settings.REQUIRED)
-        # Longer than the owner's name of any login of SERVING_LOGINS, with a number behind it.
+        # The owner's name is longer than the logins of SERVING_LOGINS, which have a number behind the user's name.
         if len(f"{url.username}{OWNER_SUFFIX}".encode()) > MAX_ROLE_NAME_BYTES:
             raise ConfigError(
                 f"DATABASE_URL names a user too long for the owner of the schools' tables: with {OWNER_SUFFIX} behind "

@@ -102,7 +102,7 @@ def _settings_without_key(*, create: bool = False) -> Settings:
 
 
 def fill_sample(tenancy: Tenancy, school: School, progress: Progress) -> dict[str, str]:
-    """Fill a new school as a school of the demo; returns the names and secrets of those who may enter."""
+    """Fill a new school as a school of the demo; returns the names and secrets of its users and clients."""
     from school_service.demo.sample import fill_sample
 
     return fill_sample(tenancy, _settings_without_key(), school, progress)

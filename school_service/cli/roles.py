@@ -34,9 +34,10 @@ def switch_roles(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Switch roles between the whole school's records and the records of those who have them.
+    """Switch roles between the whole school's records and the records of their bearers alone.
 
-    Shows the losses and gains of users, and records without an owner then. Nothing changes without --yes.
+    Shows the losses and gains of users, and records that nobody would reach as their own. Nothing changes without
+    --yes.
     """
     # Importing the application declares for which permissions anything serves one's own records.
     from school_service import app as app

@@ -31,7 +31,7 @@ HALF_A_TERM = timedelta(weeks=7)
 HOLIDAY = "Public holiday"
 _MISSING = 2  # registers of today
 _SATURDAY = 5  # the first weekday on which no school is open
-_AWAY, _EXCUSED, _LATE = 0.05, 0.3, 0.04  # fractions: of marks, of those who are away, of marks
+_AWAY, _EXCUSED, _LATE = 0.05, 0.3, 0.04  # fractions: of marks, of absent students, of marks
 _PRESENT, _CAME_LATE, _ABSENT, _WAS_EXCUSED = DEFAULT_CODES
 
 

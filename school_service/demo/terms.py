@@ -112,7 +112,7 @@ def make_cohort_subjects(context: DemoContext) -> None:
 _FIRST, *_ = TERMS
 # For each term: the weeks of the session in which it begins and ends, and how many times school opens.
 _TERMS = ((0, 13, 124), (17, 28, 112), (31, 43, 118))
-_EXCUSED = 0.4  # fraction of those who missed an assessment
+_EXCUSED = 0.4  # fraction of students who missed an assessment
 _SAID = (
     (75, "An excellent result. {name} works with care, and helps others.", "Outstanding. Stay on this path."),
     (60, "A good result. {name} takes part, and can reach more.", "A good term's work."),

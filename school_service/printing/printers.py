@@ -92,7 +92,8 @@ class _Printer:
         self._socket, its = socket.socketpair()
         try:
             with its:
-                # In a session of its own: Ctrl-C in a terminal is for the process that serves, which ends the printer.
+                # In a session of its own: Ctrl-C in a terminal is for the process that serves, which finishes papers
+                # under way.
                 self._process = subprocess.Popen(  # noqa: S603 the command is fixed
                     command,
                     stdin=its.fileno(),

@@ -17,7 +17,7 @@ from typing import Any
 from waitress import wasyncore
 
 LOOK_INTERVAL = (
-    0.5  # seconds after which every connection is looked at: deadlines change the events it waits for
+    0.5  # seconds after which every connection is looked at: deadlines change the events that it waits for
 )
 MOST_LOOKS = 25  # connections that are looked at before those where something has happened come
 

@@ -208,7 +208,7 @@ _MARK = "\0"
 
 def _pieces(xml: str, layout: SheetLayout) -> tuple[str, ...]:
     """Divide the XML of a sheet at the places to be written; raises RuntimeError if a place is not found."""
-    # In its canonical form, a document is written in one way alone, whichever openpyxl has taken.
+    # In its canonical form, a document is written in one way alone, by any version of openpyxl.
     xml = canonicalize(xml)
     reaching = len(layout.rules)
     data, end_of_data = "<sheetData>", "</sheetData>"

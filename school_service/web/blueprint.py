@@ -586,7 +586,7 @@ def _response_of(content: bytes | BinaryIO, media_type: str) -> Response:
 
 
 def _check_filters(if_empty: CheckFilters | None) -> None:
-    """Call a check of filters with the arguments of the view, in whichever order its decorators stand."""
+    """Call a check of filters with the arguments of the view, in any order of its decorators."""
     if if_empty is not None:
         if_empty(**context_globals().arguments)
 

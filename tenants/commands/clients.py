@@ -108,7 +108,7 @@ def list_(tenancy: Tenancy, as_json: bool) -> None:
     _warn_of_reserved_names(reserved)
 
 
-@click.command("edit", short_help="Change the trust in a client, and its members for people.")
+@click.command("edit", short_help="Change the options of a client.")
 @click.argument("client_id", metavar="ID", type=NAME)
 @click.option("--tells-addresses/--tells-no-addresses", default=None, help=_TELLS_ADDRESSES)
 @click.option(

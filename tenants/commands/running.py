@@ -3,7 +3,7 @@
 The command line of the verbs puts a function into the context's `meta` under LOADER; it returns the Tenancy to work on.
 One under CONCERNED lists the schools' roles and clients that a rule of this release concerns, in records with a `text`;
 there are none if no database is named. One under FILLER fills a new school with records to try it by, and returns the
-names and secrets of those who may enter.
+names and secrets of its users and clients.
 """
 
 from __future__ import annotations

@@ -174,8 +174,8 @@ def rename(tenancy: Tenancy, school_id: UUID, name: str, as_json: bool) -> None:
 def move(tenancy: Tenancy, school_id: UUID, node: str, as_json: bool) -> None:
     """Move a school to another node of Citus, HOST:PORT as `tenants status --nodes` gives it.
 
-    Its users go on working. At the end they wait until those who are at work in the school have finished; where that
-    takes too long, the school stays where it is.
+    Its users go on working. At the end they wait until requests at work in the school have finished; where that takes
+    too long, the school stays where it is.
     """
     if not tenancy.placement.several_servers:
         raise UnfitPlacement(ONE_SERVER)
@@ -197,7 +197,7 @@ def move(tenancy: Tenancy, school_id: UUID, node: str, as_json: bool) -> None:
 def edit(
     tenancy: Tenancy, school_id: UUID, short_name: str | None, details: dict[str, str | None], as_json: bool
 ) -> None:
-    """Change the details of a school; others stay, and an empty text takes a detail away."""
+    """Change details of a school; others stay, and an empty text takes one away."""
     if short_name is not None:
         details = {**details, "short_name": short_name or None}
     if not details:

@@ -140,7 +140,7 @@ def admin_arguments() -> dict[str, Any]:
     return {
         "connect_timeout": CONNECT_TIMEOUT,
         "application_name": "school-service admin",
-        # Names and definitions may have any letter, unlike the login's own encoding.
+        # Names and definitions may have any letter; the login may have another encoding set.
         "client_encoding": "utf8",
         **KEEPALIVE,
     }

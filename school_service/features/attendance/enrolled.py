@@ -20,8 +20,8 @@ def began(of: Any = Enrollment) -> ColumnElement[Any]:
 def is_in_register(day: Any) -> ColumnElement[bool]:
     """Tell of rows of Enrollment, with their Student, whether the student is in the class's registers of a day.
 
-    Of an enrollment that is open the day of the moment of entering does not matter: a class is called with all who are
-    in it, and nobody is asked for those who came later.
+    Of an enrollment that is open the day of the moment of entering does not matter: a register has all students in the
+    class, also those entered later.
     """
     is_open = and_(
         CURRENT,

@@ -402,7 +402,7 @@ class Student(db.Model):
             "dates of admission and of leaving",
             EMPTIED,
             own="TFSG",
-            says="The date of leaving the school; null in the records of those who are there.",
+            says="The date of leaving the school; null for students who are there.",
             heading=Heading(_OF_LEAVERS, width=14, also="leaving date, date left, date of leaving"),
         )
     )

@@ -47,7 +47,7 @@ class Photo(MethodView):
     def get(self, version: dict[str, Any], id: UUID) -> Any:
         """Show the photo of a user.
 
-        Users need no permission for their own, and for photos of students and form teachers in relation to them.
+        Users need no permission for their own, and for photos of students and form teachers related to them.
         """
         return reads.photo(id)
 

@@ -129,4 +129,4 @@ def lock_cohort(cohort_id: UUID, subject_id: UUID) -> Query:
 
 
 lock_cohort_of = lock_through(CohortSubject.cohort_id, Cohort)
-"""Locks the cohort of a cohort subject: nobody enrolls students, who take its subjects."""
+"""Locks the cohort of a cohort subject: nobody enrolls students, and so takers of its subjects."""

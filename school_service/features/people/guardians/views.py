@@ -42,7 +42,7 @@ class Guardians(MethodView):
     @blp.returns_page(GuardianSchema, if_empty=service.check_guardian_filter)
     @blp.arguments(GuardianFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List the guardians by name: all, or those who fit a text, and those of a student."""
+        """List the guardians by name: all, or those fitting a text, and those of a student."""
         return reads.guardians(**filters | {"search": filters.get("search") or None})
 
     @blp.requires(Permission.STUDENTS_WRITE)

@@ -83,7 +83,7 @@ def names_of(ids: Iterable[UUID]) -> list[str]:
 
 
 def nobody(words: str) -> tuple[str, str | None]:
-    """Give the reason against an unknown student, in these `words`, and the remedy.
+    """Give the reason against an unknown student, in these `words`, and a hint.
 
     A caller who reaches some students alone is told the same of the unknown and of those out of reach.
     """

@@ -34,7 +34,7 @@ class Students(MethodView):
     @blp.returns_page(StudentSchema, if_empty=service.check_student_filter)
     @blp.arguments(StudentFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List the students by name: all, or those who fit a text, a status, and where they are now."""
+        """List the students by name: all, or those fitting a text, a status, and a present class."""
         return reads.students(**filters | {"search": filters.get("search") or None})
 
     @blp.requires(Permission.STUDENTS_WRITE)

@@ -193,7 +193,7 @@ def _put_together(
 
 
 def by_position(students: Sequence[Document]) -> list[Document]:
-    """Put the students of a broadsheet, who are by name, in the order of their positions; those without one last."""
+    """Put the students of a broadsheet, sorted by name, in the order of their positions; those without one last."""
     return sorted(students, key=lambda student: (student["position"] is None, student["position"] or 0))
 
 

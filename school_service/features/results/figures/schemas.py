@@ -225,7 +225,7 @@ class TermResultSchema(_ClassTermSchema):
     status = text_of(
         TERM_STATUSES,
         "INCOMPLETE: a subject is. TOO_FEW: fewer graded subjects than the result settings ask for. "
-        "NONE: no graded subject. Students with COMPLETE are ranked.",
+        "NONE: no graded subject. A COMPLETE result is ranked.",
     )
     total = described(fields.Decimal, "The sum of the percents of the graded subjects.")
     obtainable = described(fields.Integer, "100 for each of them.")

@@ -70,9 +70,8 @@ class Promotions(MethodView):
 
         See it first: a dry run answers each student's outcome, and a fingerprint for the commit to bring; 409 where
         anything has changed since. Promoted and repeating students are enrolled in the next session, and stay on the
-        rolls of this one; others graduate as with `POST /graduates`, which needs `write:graduates`. The same commit
-        again answers the promotion that is there. Averages, and the figures in reasons, are shown with `read:results`
-        alone.
+        rolls of this one; graduation is as with `POST /graduates`, and needs `write:graduates`. The same commit again
+        answers the promotion that is there. Averages, and the figures in reasons, are shown with `read:results` alone.
         """
         fingerprint = body.pop("fingerprint", None)
         plan, principal = Plan(**body), current_principal()

@@ -122,9 +122,11 @@ class NewVersionSchema(PublicationSchema):
         "Of a dry run: the subjects with takers in which nothing counts, and which no card has. The "
         "publication is 409 unless without_subjects names them, or named them for the version before.",
     )
-    comments_missing = _lacking("who has no comment of the form teacher, or none of the principal.")
-    traits_missing = _lacking("who has no trait of a type that has definitions.")
-    photos_missing = _lacking("who has no photo; null unless cards show it.", allow_none=True)
+    comments_missing = _lacking(
+        "students without a comment of the form teacher, or without one of the principal."
+    )
+    traits_missing = _lacking("students without a trait of a type that has definitions.")
+    photos_missing = _lacking("students without a photo; null unless cards show it.", allow_none=True)
 
 
 class ActSchema(RecordSchema):

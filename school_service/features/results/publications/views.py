@@ -142,7 +142,7 @@ class StudentsOfCohortSubject(MethodView):
     @blp.takes_ids()
     @blp.returns(CohortSubjectSchema)
     def patch(self, student_ids: list[UUID], id: UUID) -> Any:
-        """Let students of the cohort take the subject, beside those who take it already."""
+        """Let students of the cohort take the subject, beside its takers."""
         return cohort_subject(takers.take_subject(cohort_subject_id=id, student_ids=student_ids))
 
 

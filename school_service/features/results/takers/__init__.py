@@ -1,1 +1,1 @@
-"""Takers of cohort subjects, all of the cohort or those who choose; reopened results change with them."""
+"""Takers of cohort subjects, all students of the cohort or some by choice; reopened results change with them."""

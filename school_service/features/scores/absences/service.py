@@ -163,7 +163,7 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     if status is None:
         raise NotFound(NO_ABSENCE)
     if has_own:
-        # A student out of reach gets no other error, also where the marks are held.
+        # Behind NotFound: of a student out of reach nothing is told, nor that results are held.
         refuse_if_held()
     audit_changes(ABSENCE_ENTITY, [Change(assessment.id, absence_values(student_id, status), None)])
     return student_id

@@ -123,7 +123,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     if row is None:
         raise Invalid.field("assessment", Unknown("no such assessment"))
     if not row["may_enter"] and caller_has_own():
-        # A student out of reach gets no other error, also where the marks are held.
+        # Before refuse_held: of a student out of reach nothing is told, nor that results are held.
         _refuse_hindered(assessment, student, batch)
     refuse_held(
         student,

@@ -44,7 +44,7 @@ class GradebookEntries(MethodView):
     @blp.arguments(NewGradebookEntrySchema)
     @blp.returns(GradebookEntrySchema)
     def post(self, entry: dict[str, Any]) -> Any:
-        """Enter the score of a student in an assessment, who has none there yet."""
+        """Enter the first score of a student in an assessment."""
         return service.create_entry(**entry)
 
 

@@ -68,7 +68,7 @@ class SubjectMarks:
     """The marks of an arm's students in the assessments of a subject and a term.
 
     `about` is the row of the read model. `students` are without a mark; `mark_of` gives it beside. `withdrawn` are the
-    ids of those who are.
+    ids of withdrawn students.
     """
 
     about: Mapping[str, Any]
