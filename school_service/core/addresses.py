@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address, ip_network
 
 TIMES = (1, 4)
 """How many times the limit of an address each of its networks has: a site may be many people in several networks."""
 _REMEMBERED = 10_000
-_LINK, _SITE = (
-    64,
-    48,
-)  # bits of the network of one connection to the Internet, and of a site (RFC 6177)
+# Bits of the network of one connection to the Internet, and of the network of a site (RFC 6177).
+_LINK, _SITE = 64, 48
 
 
 @lru_cache(_REMEMBERED)
@@ -29,14 +27,9 @@ def networks_of(address: str) -> tuple[str, ...]:
         return (str(ip),)
     if ip.ipv4_mapped is not None:
         return (str(ip.ipv4_mapped),)
-    return tuple(_network(ip, bits) for bits in (_LINK, _SITE))
+    return tuple(str(ip_network((ip, bits), strict=False)) for bits in (_LINK, _SITE))
 
 
 def site_of(address: str) -> str:
     """Name the largest network of an address, for counting."""
     return networks_of(address)[-1]
-
-
-def _network(address: IPv6Address, bits: int) -> str:
-    others = 128 - bits
-    return f"{IPv6Address(int(address) >> others << others)}/{bits}"

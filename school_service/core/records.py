@@ -28,13 +28,13 @@ from sqlalchemy import (
     text,
 )
 
-from school_service.core.database import db
+from school_service.core.database import Record, db
 from school_service.core.errors import Invalid, NotFound, Unknown
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.reach import SCOPES, refuse_unjudged
 from school_service.core.statements import advisory_lock
 
-Record = TypeVar("Record")
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 def remove(record: Any) -> UUID:
@@ -60,13 +60,13 @@ def change(record: Any, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict
 
 
 def get(
-    model: type[Record],
+    model: type[AnyRecord],
     record_id: UUID,
     *,
     for_update: bool = False,
     for_share: bool = False,
     judged_before: bool = False,
-) -> Record:
+) -> AnyRecord:
     """Get a record of the school by id; raises NotFound.
 
     `for_update` locks its row FOR NO KEY UPDATE: records referring to it can still be written. `for_share` locks it FOR
@@ -80,35 +80,31 @@ def get(
 
 
 def find(
-    model: type[Record],
+    model: type[AnyRecord],
     record_id: UUID,
     *,
     for_update: bool = False,
     for_share: bool = False,
     judged_before: bool = False,
-) -> Record | None:
+) -> AnyRecord | None:
     """Find a record of the school by id, or None.
 
     `for_update` locks its row FOR NO KEY UPDATE, `for_share` FOR SHARE, both until the transaction ends. A caller with
     the permission OWN finds only the records in reach, or belonging to a record that was `judged_before`.
     """
     lock = {"key_share": True} if for_update else {"read": True} if for_share else None
-    if judged_before:
-        options = {"judged": True}
-        return db.session.get(
-            model,
-            record_id,
-            with_for_update=lock,
-            populate_existing=lock is not None,
-            execution_options=options,
-        )
-    if caller_has_own():
-        table: Any = model
-        query = _within_reach(select(table).where(table.id == record_id), model)
+    if not judged_before and caller_has_own():
+        query = _within_reach(select(model).where(model.id == record_id), model)
         if lock is not None:
-            query = query.with_for_update(**lock, of=table).execution_options(populate_existing=True)
+            query = query.with_for_update(**lock, of=model).execution_options(populate_existing=True)
         return db.session.scalars(query).one_or_none()
-    return db.session.get(model, record_id, with_for_update=lock, populate_existing=lock is not None)
+    return db.session.get(
+        model,
+        record_id,
+        with_for_update=lock,
+        populate_existing=lock is not None,
+        execution_options={"judged": judged_before},
+    )
 
 
 def _within_reach(query: Select[Any], model: type[Any]) -> Select[Any]:
@@ -120,7 +116,9 @@ def _within_reach(query: Select[Any], model: type[Any]) -> Select[Any]:
     return refuse_unjudged(model.__table__.name) if scope is None else within(query, scope, model.__table__.c)
 
 
-def get_referenced(model: type[Record], record_id: UUID, field: str, *, for_update: bool = False) -> Record:
+def get_referenced(
+    model: type[AnyRecord], record_id: UUID, field: str, *, for_update: bool = False
+) -> AnyRecord:
     """Get the record named by id in a field of the input; `for_update` locks its row FOR NO KEY UPDATE.
 
     Raises Invalid, naming the field, if there is none.
@@ -150,17 +148,16 @@ def check_of_filters(**records: type[Any] | Callable[[Any, str], object]) -> Cal
     return check
 
 
-def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Record]:
+def lock_rows(model: type[AnyRecord], record_ids: Iterable[UUID]) -> dict[UUID, AnyRecord]:
     """Lock the rows of records FOR NO KEY UPDATE, in order of id, so that two transactions never deadlock.
 
     Returns the existing records by id; for a caller with the permission OWN, only the records in reach.
     """
-    table: Any = model
-    query = select(table).where(table.id.in_(record_ids)).order_by(table.id)
+    query = select(model).where(model.id.in_(record_ids)).order_by(model.id)
     has_own = caller_has_own()
     if has_own:
         query = _within_reach(query, model)
-    locking = query.with_for_update(key_share=True, of=table if has_own else None)
+    locking = query.with_for_update(key_share=True, of=model if has_own else None)
     records = db.session.scalars(locking.execution_options(populate_existing=True))
     return {record.id: record for record in records}
 
@@ -194,12 +191,12 @@ def lock_table(model: type[Any]) -> None:
 
 def not_found(model: type[Any]) -> NotFound:
     """Make the error of a missing record: `No such classroom.`"""
-    return NotFound(f"No such {_name_of(model)}.")
+    return NotFound(f"No such {record_name(model.__table__)}.")
 
 
 def unknown_reference(model: type[Any], field: str) -> Invalid:
     """Make the error of a field of the input referring to no record."""
-    return Invalid.field(field, Unknown(f"no such {_name_of(model)}"))
+    return Invalid.field(field, Unknown(f"no such {record_name(model.__table__)}"))
 
 
 def unnest_rows(
@@ -257,10 +254,6 @@ def is_one_of(expression: Any, texts: Iterable[str]) -> ColumnElement[bool]:
     listed = ",".join(f'"{each}"' for each in escaped)
     compared: ColumnElement[bool] = expression == one_of(literal(f"{{{listed}}}", Text), Text)
     return compared
-
-
-def _name_of(model: type[Any]) -> str:
-    return record_name(model.__table__)
 
 
 def record_name(table: FromClause) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, Text, cast, column, func, insert, literal_column, or_, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy import Text, cast, insert, or_, select
 
-from school_service.core.read_models import Query, ReadModel, read_model
-from school_service.core.records import lock_in_order
+from school_service.core.read_models import Query, ReadModel, array_of, json_object, read_model
+from school_service.core.records import json_rows, lock_in_order
 from school_service.core.statements import statement
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Employee, FormTeacher, User
@@ -85,19 +84,13 @@ def both(session_id: UUID, source: str) -> Query:
 
 
 def _terms() -> Any:
-    calendar = func.json_build_object(
-        *_columns(TermCalendar, "term_id", "start_date", "end_date", "next_term_begins")
-    )
-    term = func.json_build_object(
-        *_columns(Term, "id", "session_id", "term", "display_name"), "calendar", calendar
-    )
+    calendar = _object(TermCalendar, "term_id", "start_date", "end_date", "next_term_begins")
+    term = _object(Term, "id", "session_id", "term", "display_name", calendar=calendar)
     return _array(term, Term.term).select_from(Term).outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
 
 
 def _cohorts() -> Any:
-    cohort = func.json_build_object(
-        *_columns(Cohort, "id", "session_id", "classroom_id"), "name", Classroom.name
-    )
+    cohort = _object(Cohort, "id", "session_id", "classroom_id", name=Classroom.name)
     return (
         _array(cohort, Classroom.name, Cohort.id)
         .select_from(Cohort)
@@ -106,14 +99,12 @@ def _cohorts() -> Any:
 
 
 def _batches() -> Any:
-    batch = func.json_build_object(*_columns(Batch, "id", "cohort_id", "name"))
+    batch = _object(Batch, "id", "cohort_id", "name")
     return _array(batch, Batch.number).select_from(Batch).join(Cohort, Cohort.id == Batch.cohort_id)
 
 
 def _subjects() -> Any:
-    subject = func.json_build_object(
-        *_columns(CohortSubject, "id", "cohort_id", "subject_id", "elective"), "name", Subject.name
-    )
+    subject = _object(CohortSubject, "id", "cohort_id", "subject_id", "elective", name=Subject.name)
     return (
         _array(subject, Subject.name, CohortSubject.id)
         .select_from(CohortSubject)
@@ -123,10 +114,13 @@ def _subjects() -> Any:
 
 
 def _assessments() -> Any:
-    assessment = func.json_build_object(
-        *_columns(Assessment, "id", "cohort_subject_id", "term_id", *ASSESSMENT_FIELDS),
-        "total_points",
-        cast(Assessment.total_points, Text),
+    assessment = _object(
+        Assessment,
+        "id",
+        "cohort_subject_id",
+        "term_id",
+        *ASSESSMENT_FIELDS,
+        total_points=cast(Assessment.total_points, Text),
     )
     return _array(assessment, Assessment.due_date, Assessment.created_at, Assessment.id).select_from(
         Assessment
@@ -135,12 +129,12 @@ def _assessments() -> Any:
 
 def _teachers() -> Any:
     """Select the form teachers of arms, former employees too."""
-    teacher = func.json_build_object(
-        *_columns(FormTeacher, "batch_id", "employee_id"),
-        "name",
-        User.first_name + " " + User.last_name,
-        "deleted",
-        or_(Employee.deleted_at.is_not(None), User.deleted_at.is_not(None)),
+    teacher = _object(
+        FormTeacher,
+        "batch_id",
+        "employee_id",
+        name=User.first_name + " " + User.last_name,
+        deleted=or_(Employee.deleted_at.is_not(None), User.deleted_at.is_not(None)),
     )
     return (
         _array(teacher, FormTeacher.created_at, FormTeacher.employee_id)
@@ -153,7 +147,7 @@ def _teachers() -> Any:
 
 
 def _submissions() -> Any:
-    submission = func.json_build_object(*_columns(Submission, "cohort_subject_id", "term_id"))
+    submission = _object(Submission, "cohort_subject_id", "term_id")
     return _array(submission, Submission.id).select_from(Submission)
 
 
@@ -170,16 +164,16 @@ ASSESSMENT_FIELDS = (
 """The members of an assessment to copy as they are, beside its total points; the due date is shifted."""
 
 
-def _columns(model: type[Any], *names: str) -> list[Any]:
-    return [part for name in names for part in (name, getattr(model, name))]
+def _object(model: type[Any], *names: str, **others: Any) -> Any:
+    """Make an object of columns of a model, and of others."""
+    return json_object(**{name: getattr(model, name) for name in names}, **others)
 
 
-_SESSION = func.json_build_object(*_columns(AcademicSession, "id", "name", "start_date", "end_date"))
+_SESSION = _object(AcademicSession, "id", "name", "start_date", "end_date")
 
 
 def _array(row: Any, *order: Any) -> Any:
-    rows = func.json_agg(aggregate_order_by(row, *order))
-    return select(cast(func.coalesce(rows, literal_column("'[]'")), Text))
+    return select(cast(array_of(row, *order), Text))
 
 
 def _insertion(model: type[Any], *names: str) -> ReadModel[[str]]:
@@ -187,10 +181,8 @@ def _insertion(model: type[Any], *names: str) -> ReadModel[[str]]:
 
     @statement
     def insertion(rows: str) -> Any:
-        columns = [column(name, model.__table__.c[name].type) for name in names]
-        given = func.json_to_recordset(cast(rows, JSON)).table_valued(*columns)
-        typed = given.render_derived(name="given", with_types=True)
-        return insert(model).from_select(list(names), select(*typed.c), include_defaults=False)
+        given = json_rows("given", rows, **{name: model.__table__.c[name].type for name in names})
+        return insert(model).from_select(list(names), select(*given.c), include_defaults=False)
 
     return insertion
 

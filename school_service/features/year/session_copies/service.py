@@ -56,7 +56,8 @@ NEEDED = {
 }
 """The permission for a part, the same as for making its records one by one."""
 
-Record = Mapping[str, Any]
+Fields = Mapping[str, Any]
+"""The fields of a record that is there, in one of the sessions."""
 
 
 def copy_session(
@@ -107,15 +108,15 @@ class _Copy:
     `new` are the rows to insert, by model; `rows` the outcome of each record of the source.
     """
 
-    target: Record
-    source: Record
-    terms: list[Record]
-    cohorts: list[Record]
-    batches: list[Record]
-    subjects: list[Record]
-    assessments: list[Record]
-    teachers: list[Record]
-    submissions: list[Record]
+    target: Fields
+    source: Fields
+    terms: list[Fields]
+    cohorts: list[Fields]
+    batches: list[Fields]
+    subjects: list[Fields]
+    assessments: list[Fields]
+    teachers: list[Fields]
+    submissions: list[Fields]
     rows: list[dict[str, Any]] = field(default_factory=list)
     new: dict[type[Any], list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -217,7 +218,7 @@ class _Copy:
                 self._row(*about, MADE, self._terms[term["term"]])
             self._copy_calendar(term, display_name, present=term["term"] in calendars)
 
-    def _copy_calendar(self, term: Record, display_name: str, *, present: bool) -> None:
+    def _copy_calendar(self, term: Fields, display_name: str, *, present: bool) -> None:
         calendar = term["calendar"]
         if calendar["start_date"] is None and calendar["end_date"] is None:
             return
@@ -250,7 +251,7 @@ class _Copy:
                 self._row(*about, MADE, made)
             self._copy_arms(cohort, is_new=not present)
 
-    def _copy_arms(self, cohort: Record, *, is_new: bool) -> None:
+    def _copy_arms(self, cohort: Fields, *, is_new: bool) -> None:
         cohort_id = self._cohorts[cohort["classroom_id"]]
         for batch in self.batches:
             if batch["cohort_id"] != cohort["id"]:
@@ -296,7 +297,7 @@ class _Copy:
         }
         own = {subject["id"] for subject in self.subjects if subject["cohort_id"] in self._cohorts.values()}
 
-        def key(assessment: Record, cohort_subject_id: str) -> tuple[str, ...]:
+        def key(assessment: Fields, cohort_subject_id: str) -> tuple[str, ...]:
             return cohort_subject_id, terms[assessment["term_id"]], assessment["category"], assessment["name"]
 
         # A subject may have the same assessment twice: each of the source's has one of the target's.
@@ -364,10 +365,10 @@ class _Copy:
                 self._add(FormTeacher, batch_id=batch_id, employee_id=teacher["employee_id"])
                 self._row(*about, MADE, teacher["employee_id"])
 
-    def _of_source(self, records: Iterable[Record]) -> list[Record]:
+    def _of_source(self, records: Iterable[Fields]) -> list[Fields]:
         return [record for record in records if record["session_id"] == self.source["id"]]
 
-    def _in_source(self, records: Iterable[Record]) -> list[Record]:
+    def _in_source(self, records: Iterable[Fields]) -> list[Fields]:
         cohorts = {cohort["id"] for cohort in self._of_source(self.cohorts)}
         return [record for record in records if record["cohort_id"] in cohorts]
 
@@ -378,7 +379,7 @@ class _Copy:
     def _no_cohort(self, cohort_id: str) -> str:
         return f"{self._classes[cohort_id]} has no cohort in {self.target['name']}."
 
-    def _taught(self, subject: Record) -> str:
+    def _taught(self, subject: Fields) -> str:
         return f"{self._classes[subject['cohort_id']]} {subject['name']}"
 
     def _make(self, model: type[Any], *, id: str | None = None, **values: Any) -> str:
@@ -417,30 +418,24 @@ class _Copy:
     def _audit(self) -> None:
         """Write the new records to the audit log, each as if it were made by itself."""
         moment = now()
-        for number, row in enumerate(self.new.get(Assessment, [])):
-            row["created_at"] = moment + timedelta(microseconds=number)
-            logged = {name: row[name] for name in ("name", "category", "total_points")}
-            audit_change("assessment", UUID(row["id"]), new=logged)
         # The latest form teacher of an arm is the one that papers name.
-        for number, row in enumerate(self.new.get(FormTeacher, [])):
-            row["created_at"] = moment + timedelta(microseconds=number)
-            audit_change(FORM_TEACHER, UUID(row["batch_id"]), new={"teacher": row["employee_id"]})
-        for row in self.new.get(Term, []):
-            logged = {"session": row["session_id"], "term": row["term"], "display_name": row["display_name"]}
-            audit_change("term", UUID(row["id"]), new=logged)
+        for model in (Assessment, FormTeacher):
+            for number, row in enumerate(self.new.get(model, [])):
+                row["created_at"] = moment + timedelta(microseconds=number)
+        self._log(Assessment, "assessment", name="name", category="category", total_points="total_points")
+        self._log(FormTeacher, FORM_TEACHER, of="batch_id", teacher="employee_id")
+        self._log(Term, "term", session="session_id", term="term", display_name="display_name")
         for row in self.new.get(TermCalendar, []):
             dates = {name: value for name, value in row.items() if name != "term_id" and value is not None}
             audit_change(CALENDAR, UUID(row["term_id"]), old=dict.fromkeys(dates), new=dates)
-        for row in self.new.get(Cohort, []):
-            logged = {"classroom": row["classroom_id"], "session": row["session_id"]}
-            audit_change("cohort", UUID(row["id"]), new=logged)
-        for row in self.new.get(Batch, []):
-            logged = {"cohort": row["cohort_id"], "name": row["name"], "number": row["number"]}
-            audit_change("batch", UUID(row["id"]), new=logged)
-        for row in self.new.get(CohortSubject, []):
-            logged = {
-                "cohort": row["cohort_id"],
-                "subject": row["subject_id"],
-                "elective": row["elective"],
-            }
-            audit_change("cohort-subject", UUID(row["id"]), new=logged)
+        self._log(Cohort, "cohort", classroom="classroom_id", session="session_id")
+        self._log(Batch, "batch", cohort="cohort_id", name="name", number="number")
+        self._log(
+            CohortSubject, "cohort-subject", cohort="cohort_id", subject="subject_id", elective="elective"
+        )
+
+    def _log(self, model: type[Any], entity: str, *, of: str = "id", **members: str) -> None:
+        """Write the new records of a model to the log, with these members, each of a column; `of` has their id."""
+        for row in self.new.get(model, []):
+            logged = {member: row[column] for member, column in members.items()}
+            audit_change(entity, UUID(row[of]), new=logged)
