@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -68,9 +67,7 @@ class Text(Input, fields.String):
         self._any_characters = any_characters
         self._composed = not any_characters if composed is None else composed
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         if not isinstance(value, str):
             raise self.make_error("invalid")
         if is_too_long(value, self._most):
@@ -115,9 +112,7 @@ class Id(Input, fields.UUID):
             raise self.make_error("invalid_uuid")
         return super()._validated(value)
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         if not isinstance(value, str):
             raise self.make_error("invalid_uuid")
         return self._validated(value)
@@ -126,20 +121,16 @@ class Id(Input, fields.UUID):
 class IsoDate(Input, fields.Date):
     """A date YYYY-MM-DD, and no other form of ISO 8601."""
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         if not isinstance(value, str) or not _DATE.fullmatch(value):
             raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE)
-        return super()._deserialize(value, attr, data, **options)
+        return super()._deserialize(value, *arguments, **options)
 
 
 class StrictBoolean(Input, fields.Boolean):
     """true or false, and nothing merely looking so."""
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         if not isinstance(value, bool):
             raise self.make_error("invalid", input=value)
         return value
@@ -160,9 +151,7 @@ class StrictInteger(Input, fields.Integer):
     def __init__(self, least: int = -(2**31), most: int = 2**31 - 1, **options: Any) -> None:
         super().__init__(strict=True, validate=[validate.Range(min=least, max=most)], **options)
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         if isinstance(value, str):
             raise self.make_error("invalid", input=value)
         if (
@@ -173,7 +162,7 @@ class StrictInteger(Input, fields.Integer):
         ):
             # JSON knows no integers: 5.0 is 5 (JSON Schema, "integer").
             value = int(value)
-        return super()._deserialize(value, attr, data, **options)
+        return super()._deserialize(value, *arguments, **options)
 
 
 class QueryInteger(Input, fields.Integer):
@@ -184,9 +173,7 @@ class QueryInteger(Input, fields.Integer):
     def __init__(self, least: int, most: int, **options: Any) -> None:
         super().__init__(validate=[validate.Range(min=least, max=most)], **options)
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         if not isinstance(value, str) or not re.fullmatch(r"-?[0-9]{1,18}", value):
             raise self.make_error("invalid", input=value)
         return int(value)
@@ -207,9 +194,7 @@ class Points(Input, fields.Decimal):
             options["metadata"] = {"exclusiveMinimum": True, **options.get("metadata", {})}
         super().__init__(validate=[within], **options)
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         # NaN and the infinities, which are no JSON, come as floats.
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise self.make_error("invalid")
@@ -236,9 +221,7 @@ class File(Input, fields.Raw):
         metadata = {"type": "string", "format": "binary", **options.pop("metadata", {})}
         super().__init__(metadata=metadata, **options)
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         value.filename = plain_file_name(value.filename or "")
         return value
 
@@ -256,9 +239,7 @@ class ListOf(Input, fields.List[Any]):
         self._count = validate.Length(min=least, max=most)
         super().__init__(member, validate=self._count, **options)
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         if not isinstance(value, list):
             raise self.make_error("invalid")
         self._count(value)
@@ -293,13 +274,11 @@ class ObjectOf(Input, fields.Dict):
         super().__init__(metadata=metadata, **options)
         self._most = most
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         if isinstance(value, dict) and len(value) > self._most:
             raise self.make_error("many", most=self._most)
         try:
-            return super()._deserialize(value, attr, data, **options)  # type: ignore[no-untyped-call]
+            return super()._deserialize(value, *arguments, **options)  # type: ignore[no-untyped-call]
         except ValidationError as error:
             if isinstance(error.messages, dict):
                 error.messages = {name[:SAID_BACK]: told for name, told in error.messages.items()}

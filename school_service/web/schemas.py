@@ -81,6 +81,11 @@ def list_of(schema: type[ma.Schema], description: str | None = None, **options: 
     return described(fields.List, description, fields.Nested(schema), **options)
 
 
+def texts(description: str, **options: Any) -> fields.List[Any]:
+    """Make a field of texts, with its words in the document."""
+    return described(fields.List, description, fields.String(), **options)
+
+
 def text_of(values: Iterable[Any], description: str | None = None, **options: Any) -> fields.String:
     """Make a field of a text that is one of some, with its words in the document, if it has some."""
     return described(fields.String, description, validate=validate.OneOf(values), **options)
@@ -182,11 +187,7 @@ class _CellValue(fields.Raw):
 
 def warnings_field() -> fields.List[Any]:
     """The warnings of an upload."""
-    return described(
-        fields.List,
-        "Where there are any: points to look at, such as ignored columns.",
-        fields.String(),
-    )
+    return texts("Where there are any: points to look at, such as ignored columns.")
 
 
 class RowChangeSchema(RecordSchema):
@@ -225,11 +226,7 @@ class UploadedRowsSchema(RecordSchema):
     not_in_sheet = list_of(
         MissingStudentSchema, "Of a dry run: students of the class without a row in the sheet."
     )
-    ignored_columns = described(
-        fields.List,
-        "Where there are any: unknown columns, which were not read.",
-        fields.String(),
-    )
+    ignored_columns = texts("Where there are any: unknown columns, which were not read.")
     warnings = warnings_field()
 
 
@@ -275,11 +272,7 @@ class ImportedRowsSchema(RecordSchema):
     replaced_values = list_of(
         ReplacedValueSchema, "Where there are any: values that are stored as another, such as F as FEMALE."
     )
-    ignored_columns = described(
-        fields.List,
-        "Where there are any: unknown columns, which were not read.",
-        fields.String(),
-    )
+    ignored_columns = texts("Where there are any: unknown columns, which were not read.")
     warnings = warnings_field()
 
 

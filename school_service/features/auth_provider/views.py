@@ -40,7 +40,15 @@ from school_service.web.client_address import client_address, service_address
 from school_service.web.fields import Choice, Text
 from school_service.web.rendering import object_response
 from school_service.web.request_log import log_of_request
-from school_service.web.schemas import TOKEN_TYPES, ErrorSchema, RecordSchema, Schema, described, text_of
+from school_service.web.schemas import (
+    TOKEN_TYPES,
+    ErrorSchema,
+    RecordSchema,
+    Schema,
+    described,
+    text_of,
+    texts,
+)
 from tenants.exceptions import ClientUnknown, SchoolForbidden, UnknownSchool
 from tenants.registry.clients import TokenClient
 
@@ -95,15 +103,9 @@ class ProviderSchema(RecordSchema):
     issuer = described(fields.String, "The address that the client was configured with.")
     token_endpoint = described(fields.String, "Where tokens are asked for.")
     jwks_uri = described(fields.String, "Where the public keys are.")
-    response_types_supported = described(
-        fields.List, "`code` or, without an authorization endpoint, `none`.", fields.String()
-    )
-    grant_types_supported = described(
-        fields.List, "How tokens are asked for, such as `client_credentials`.", fields.String()
-    )
-    token_endpoint_auth_methods_supported = described(
-        fields.List, "How a client shows its secret; `none` if it is public.", fields.String()
-    )
+    response_types_supported = texts("`code` or, without an authorization endpoint, `none`.")
+    grant_types_supported = texts("How tokens are asked for, such as `client_credentials`.")
+    token_endpoint_auth_methods_supported = texts("How a client shows its secret; `none` if it is public.")
     authorization_endpoint = described(fields.String, "Where people sign in: the address of the page.")
     userinfo_endpoint = described(
         fields.String, "Where people sign in: the address of the claims on a token's person."
@@ -112,29 +114,17 @@ class ProviderSchema(RecordSchema):
         fields.String, "Where people sign in: the address to revoke a token at (RFC 7009)."
     )
     end_session_endpoint = described(fields.String, "Where people sign in: where they sign out.")
-    response_modes_supported = described(
-        fields.List, "Where people sign in: how a code comes back.", fields.String()
+    response_modes_supported = texts("Where people sign in: how a code comes back.")
+    revocation_endpoint_auth_methods_supported = texts(
+        "Where people sign in: how a client shows its secret there."
     )
-    revocation_endpoint_auth_methods_supported = described(
-        fields.List, "Where people sign in: how a client shows its secret there.", fields.String()
+    scopes_supported = texts(
+        "Where people sign in: the scopes beside the permissions, which are scopes, too."
     )
-    scopes_supported = described(
-        fields.List,
-        "Where people sign in: the scopes beside the permissions, which are scopes, too.",
-        fields.String(),
-    )
-    code_challenge_methods_supported = described(
-        fields.List, "Where people sign in: how a verifier is hashed (RFC 7636).", fields.String()
-    )
-    subject_types_supported = described(
-        fields.List, "Where people sign in: `public`: a person is the same to every client.", fields.String()
-    )
-    claims_supported = described(
-        fields.List, "Where people sign in: the claims of ID tokens.", fields.String()
-    )
-    id_token_signing_alg_values_supported = described(
-        fields.List, "Where people sign in: how ID tokens are signed.", fields.String()
-    )
+    code_challenge_methods_supported = texts("Where people sign in: how a verifier is hashed (RFC 7636).")
+    subject_types_supported = texts("Where people sign in: `public`: a person is the same to every client.")
+    claims_supported = texts("Where people sign in: the claims of ID tokens.")
+    id_token_signing_alg_values_supported = texts("Where people sign in: how ID tokens are signed.")
     authorization_response_iss_parameter_supported = described(
         fields.Boolean, "Where people sign in: whether answers name the issuer (RFC 9207)."
     )

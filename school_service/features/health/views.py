@@ -11,17 +11,15 @@ from marshmallow import fields
 from school_service.features.health.service import Check
 from school_service.release import this_release
 from school_service.web.blueprint import Blueprint
-from school_service.web.schemas import RecordSchema, described, record_of, text_of
+from school_service.web.schemas import RecordSchema, described, record_of, text_of, texts
 
 
 class ServedRevisionsSchema(RecordSchema):
     """The revisions of the tables in use by the process."""
 
     registry = described(fields.String, "The revision of the tables that all schools share.")
-    schools = described(
-        fields.List,
-        "The revisions of a school's tables, the newest first; a school at another one is answered 503.",
-        fields.String(),
+    schools = texts(
+        "The revisions of a school's tables, the newest first; a school at another one is answered 503."
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from marshmallow import fields
 
 from school_service.features.people.gains.schemas import PlantedSchema
@@ -18,6 +16,7 @@ from school_service.web.schemas import (
     list_of,
     record_of,
     text_of,
+    texts,
 )
 
 MAX_ROLES = 100
@@ -60,19 +59,15 @@ class SwitchedRoleSchema(NamedSchema):
     reach = text_of(REACHES, "The reach that it has then.")
 
 
-def _permissions(description: str) -> fields.List[Any]:
-    return described(fields.List, description, fields.String())
-
-
 class AffectedUserSchema(RecordSchema):
     """A user with changed answers."""
 
     user = described(fields.UUID, "The id of the user.")
     username = fields.String()
     name = described(fields.String, "First and last name.")
-    narrowed = _permissions("Permissions that reach one's own records alone then.")
-    refused = _permissions("Permissions by which nothing can be done any more then.")
-    widened = _permissions("Permissions that are new, or reach the whole school then.")
+    narrowed = texts("Permissions that reach one's own records alone then.")
+    refused = texts("Permissions by which nothing can be done any more then.")
+    widened = texts("Permissions that are new, or reach the whole school then.")
     subjects = described(fields.Integer, "How many cohort subjects they teach.")
     classes = described(fields.Integer, "How many batches they look after.")
     children = described(fields.Integer, "Of how many students they are a guardian.")
@@ -112,15 +107,15 @@ class DifferingRoleSchema(RecordSchema):
 
     role = described(fields.UUID, "The id of the role.")
     name = fields.String()
-    more = _permissions("Permissions beyond a new school's.")
-    less = _permissions("A new school's permissions that it lacks.")
+    more = texts("Permissions beyond a new school's.")
+    less = texts("A new school's permissions that it lacks.")
 
 
 class SwitchedRolesSchema(PlantedSchema):
     """The changes by a switch of roles, made or foreseen."""
 
     roles = list_of(SwitchedRoleSchema, "The roles that were named.")
-    added = described(fields.List, "The names of roles that are new.", fields.String())
+    added = texts("The names of roles that are new.")
     users = list_of(
         AffectedUserSchema,
         "Whose answers change, by username: first all who lose something, then others up to "

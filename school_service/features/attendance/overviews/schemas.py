@@ -12,7 +12,7 @@ from school_service.features.attendance.registers.schemas import AttendanceStude
 from school_service.features.attendance.school_days.schemas import check_range
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Id, IsoDate, QueryInteger
-from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of, texts
 
 MOST_DAYS = 31
 
@@ -28,7 +28,7 @@ class MissingRegisterSchema(RecordSchema):
     batch = fields.UUID()
     batch_name = fields.String()
     classroom = fields.String()
-    form_teachers = described(fields.List, "Their names.", fields.String())
+    form_teachers = texts("Their names.")
     state = text_of(REGISTER_STATES)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -125,12 +124,10 @@ class _BodyKeySchema(Schema):
 class Moment(Input, fields.AwareDateTime):
     """A moment of ISO 8601 with its offset from UTC, of this century."""
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         if not isinstance(value, str) or is_too_long(value, _MOMENT_LENGTH):
             raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE)
-        moment = super()._deserialize(value, attr, data, **options)
+        moment = super()._deserialize(value, *arguments, **options)
         if moment < _EARLIEST:
             raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE)
         return moment

@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validates_schema
 
 from school_service.features.classes.models import UNCOPIED
 from school_service.web.fields import MAX_IDS, Id, IsoDate, ListOf, Nested, QueryBoolean, sought_text
-from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of
+from school_service.web.schemas import RecordSchema, Schema, described, list_of, text_of, texts
 
 _SESSION = "The academic session's id or its name."
 _STARTS = "The first day, by the school's day; null: since ever."
@@ -17,11 +17,9 @@ _ENDS = "The last day, by the school's day; null: without end."
 
 def teacher_names() -> fields.Field[Any]:
     """Make the field for the names of a subject's teachers."""
-    return described(
-        fields.List,
+    return texts(
         "The names of its teachers, with their titles, by last name: of those who are assigned to "
-        "the arm or, where nobody is, to all arms.",
-        fields.String(),
+        "the arm or, where nobody is, to all arms."
     )
 
 

@@ -38,9 +38,7 @@ class NumberOrId(Input, fields.Raw):
             1, MAX_NUMBER, error_messages={"invalid": "Neither a valid number nor a valid UUID."}
         )
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> int | UUID:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> int | UUID:
         if CANONICAL_UUID.fullmatch(value):
             return UUID(value)
         number: int = self._number.deserialize(value)

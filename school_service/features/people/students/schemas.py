@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
 from functools import partial
 from typing import Any
@@ -112,10 +111,8 @@ class Gender(Text):
 
     default_error_messages = {"gender": "Is neither FEMALE nor MALE."}
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
-        text = super()._deserialize(value, attr, data, **options)
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
+        text = super()._deserialize(value, *arguments, **options)
         listed = listed_gender(text)
         if text and listed is None:
             raise self.make_error("gender")

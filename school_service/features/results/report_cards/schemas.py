@@ -35,6 +35,7 @@ from school_service.web.schemas import (
     list_of,
     record_of,
     text_of,
+    texts,
 )
 
 
@@ -224,9 +225,7 @@ class CardSubjectSchema(RecordSchema):
     base = described(fields.UUID, "The subject that is taught.")
     name = fields.String()
     code = fields.String()
-    teachers = described(
-        fields.List, "Their names; null where cards do not show them.", fields.String(), allow_none=True
-    )
+    teachers = texts("Their names; null where cards do not show them.", allow_none=True)
     marks = list_of(CardMarkSchema, "One for each category of the columns.", allow_none=True)
     ca_total = figure("The sum of the printed CA1, CA2 and CA3, where cards show it.")
     total = figure("The sum of the scores; null without a column for it.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -17,10 +16,8 @@ from school_service.web.schemas import NamedSchema, RecordSchema, Schema, descri
 class TermOfInterface(Text):
     """A term as uuid of the interface: the names of terms are taken too, and all else is refused for its form."""
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
-        text = super()._deserialize(value, attr, data, **options)
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
+        text = super()._deserialize(value, *arguments, **options)
         if text not in TERMS and not CANONICAL_UUID.fullmatch(text):
             raise ValidationError("no such term")
         return text

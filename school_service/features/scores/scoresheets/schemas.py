@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import fields, validates_schema
@@ -53,9 +52,7 @@ class ScoreOrAbsence(Input, fields.Raw):
         ]
         super().__init__(metadata={"anyOf": either, **options.pop("metadata", {})}, **options)
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
-    ) -> Any:
+    def _deserialize(self, value: Any, *arguments: Any, **options: Any) -> Any:
         return (self._absence if isinstance(value, str) else self._score).deserialize(value)
 
 
