@@ -107,5 +107,4 @@ def _public_client(connection: Connection, client_id: str) -> TokenClient | None
 def is_public_client(client_id: str) -> bool:
     """Tell whether there is a public client of this id."""
     with registry_connection() as connection:
-        client = find_token_client(connection, client_id)
-    return client is not None and client.is_public
+        return _public_client(connection, client_id) is not None

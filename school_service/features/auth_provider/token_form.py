@@ -20,12 +20,11 @@ from school_service.web.app_state import app_state
 from school_service.web.body_parser import BodyParser
 from school_service.web.client_address import client_address
 from school_service.web.error_responses import handle
+from school_service.web.pages import FORM, FORM_LIMIT
 from school_service.web.rendering import object_response
 from tenants.exceptions import SchoolSuspended
 from tenants.names import is_storable
 
-FORM = "application/x-www-form-urlencoded"
-FORM_LIMIT = 64 * 1024  # bytes
 # Section 3.2: other parameters are ignored, and none of these may come twice.
 PARAMETERS = ("grant_type", "client_id", "client_secret", "audience", "scope")
 CODE_GRANT, REFRESH_GRANT = PEOPLES_GRANTS = ("authorization_code", "refresh_token")
@@ -39,7 +38,6 @@ _OF_PEOPLE = {
 _NEEDED = ("code", "code_verifier", "refresh_token", "token")
 # RFC 7636, section 4.1.
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
-REALM = TOKEN_ENDPOINT
 
 # Statuses of other operations, as status and error of section 5.2; statuses that are not here stay, and are an
 # invalid_request. `invalid_target` is of RFC 8707, the last two are registered for such cases too.
@@ -120,7 +118,7 @@ def _answer_as_oauth(error: Exception) -> Response:
     )
     form_response.status_code = status
     if status == 401:
-        form_response.headers["WWW-Authenticate"] = f'Basic realm="{REALM}", charset="UTF-8"'
+        form_response.headers["WWW-Authenticate"] = f'Basic realm="{TOKEN_ENDPOINT}", charset="UTF-8"'
     if "Retry-After" in response.headers:
         form_response.headers["Retry-After"] = response.headers["Retry-After"]
     return form_response

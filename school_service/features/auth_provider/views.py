@@ -14,15 +14,13 @@ from flask import Response, current_app, request
 from flask.views import MethodView
 from marshmallow import EXCLUDE, fields
 
-from school_service.auth.login_throttle import LoginThrottle, check_grants
+from school_service.auth.login_throttle import TOKEN_ENDPOINT, LoginThrottle, check_grants
 from school_service.config import ISSUER_PATH
 from school_service.core.errors import NotAuthenticated, WrongPassword
 from school_service.features.auth_provider import service
 from school_service.features.auth_provider.token_form import (
     CODE_GRANT,
-    FORM_LIMIT,
     PEOPLES_GRANTS,
-    REALM,
     TokenFormRefused,
     TokenRequestParser,
     answer_error,
@@ -38,6 +36,7 @@ from school_service.web.app_state import app_state
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address, service_address
 from school_service.web.fields import Choice, Text
+from school_service.web.pages import FORM_LIMIT
 from school_service.web.rendering import object_response
 from school_service.web.request_log import log_of_request
 from school_service.web.schemas import (
@@ -163,15 +162,14 @@ class KeySetSchema(RecordSchema):
 # Seconds: a new key is published for longer than this before it signs (docs/operators.md).
 KEYS_MAX_AGE = 300
 
-ISSUER = ISSUER_PATH
-TOKEN = f"{ISSUER}/oauth/token"
-REVOCATION = f"{ISSUER}/oauth/revoke"
-OPENID_METADATA = f"{ISSUER}/.well-known/openid-configuration"
-KEYS = f"{ISSUER}/.well-known/jwks.json"
+TOKEN = f"{ISSUER_PATH}/oauth/token"
+REVOCATION = f"{ISSUER_PATH}/oauth/revoke"
+OPENID_METADATA = f"{ISSUER_PATH}/.well-known/openid-configuration"
+KEYS = f"{ISSUER_PATH}/.well-known/jwks.json"
 METADATA = "/.well-known/oauth-authorization-server"
 
 blp = Blueprint("auth", __name__, description="The built-in identity provider.")
-# Attempts are counted, and errors answered, apart from those of schools' users (REALM, answer_error).
+# Attempts are counted, and errors answered, apart from those of schools' users (TOKEN_ENDPOINT, answer_error).
 blp.ARGUMENTS_PARSER = TokenRequestParser()
 blp.register_error_handler(Exception, answer_error)
 
@@ -229,10 +227,10 @@ def _authenticated() -> TokenClient:
     check_grants(address)
     client_id, secret = read_client()
     if secret is not None:
-        attempted_username(REALM, client_id)
+        attempted_username(TOKEN_ENDPOINT, client_id)
     known: service.TokenClients = current_app.extensions[service.TOKEN_CLIENTS]
     client = known.authenticate(
-        client_id=client_id, client_secret=secret, throttle=LoginThrottle(REALM, address)
+        client_id=client_id, client_secret=secret, throttle=LoginThrottle(TOKEN_ENDPOINT, address)
     )
     log_of_request(client=client.id)
     return client
@@ -290,7 +288,7 @@ class Tokens(MethodView):
         `code_verifier`) or refresh_token (`refresh_token`, perhaps less `scope`); public clients send their
         `client_id` and no secret.
         """
-        attempted_username(REALM, credentials["client_id"])
+        attempted_username(TOKEN_ENDPOINT, credentials["client_id"])
         try:
             return service.issue_token(
                 app_state().verifier.key,
@@ -298,7 +296,7 @@ class Tokens(MethodView):
                 client_secret=credentials["client_secret"],
                 audience=credentials["audience"],
                 expected_audience=app_state().settings.auth_audience,
-                throttle=LoginThrottle(REALM, client_address()),
+                throttle=LoginThrottle(TOKEN_ENDPOINT, client_address()),
                 scope=asked_scope(),
             )
         except grants.InvalidScope:
@@ -403,8 +401,8 @@ def _describe_for_people(issuer: str) -> dict[str, Any]:
 # A client makes the address of the one issuer that it is configured with, in one of the ways of RFC 8414 (section 3.1
 # and 5) or, below, of OpenID Connect Discovery.
 @blp.route(METADATA, endpoint="ServiceMetadata")
-@blp.route(f"{METADATA}{ISSUER}", endpoint="ProviderMetadata")
-@blp.route(f"{ISSUER}{METADATA}", endpoint="MetadataBelowProvider")
+@blp.route(f"{METADATA}{ISSUER_PATH}", endpoint="ProviderMetadata")
+@blp.route(f"{ISSUER_PATH}{METADATA}", endpoint="MetadataBelowProvider")
 class Metadata(MethodView):
     """The provider's description for OAuth clients."""
 
@@ -416,7 +414,7 @@ class Metadata(MethodView):
         issuer, base = app_state().settings.issuer, service_address()
         if request.path == METADATA:
             return _describe(base, base)
-        return _describe(f"{base}{ISSUER}", base) if issuer is None else _describe_for_people(issuer)
+        return _describe(f"{base}{ISSUER_PATH}", base) if issuer is None else _describe_for_people(issuer)
 
 
 @people_blp.route(OPENID_METADATA)

@@ -52,7 +52,8 @@ CLAIMS = (
     *("name", "given_name", "family_name", "preferred_username"),
 )
 """Of an ID token; the last four are those of the scope `profile`."""
-_PERMISSIONS = frozenset(map(str, Permission))
+PERMISSIONS = frozenset(map(str, Permission))
+"""All permissions, by name; each is a scope, too."""
 
 _log = logging.getLogger(__name__)
 
@@ -241,7 +242,7 @@ def _narrowed(session: dict[str, Any], scope: Collection[str] | None) -> list[st
     if scope is None:
         return granted
     # Where nothing narrows the roles, each of the permissions was granted.
-    within = {*granted, *(_PERMISSIONS if session["permissions"] is None else ())}
+    within = {*granted, *(PERMISSIONS if session["permissions"] is None else ())}
     if not within.issuperset(scope):
         raise InvalidScope
     asked = [name for name in dict.fromkeys(scope) if name in SCOPES]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,9 +20,10 @@ from school_service.features.people.access import require_to_change
 from school_service.features.people.models import USER_AGENT_LENGTH, User, UserSession
 from school_service.features.people.users.service import SignedIn, audit_sign_in, get_user
 from school_service.features.sign_in.grants import ENDED, audit_end
+from school_service.features.sign_in.pages.requests import AuthorizationRequest
 from school_service.features.sign_in.secrets import new_code, stored_hash
 from tenants.clock import now
-from tenants.registry.sign_in import find_names
+from tenants.registry.sign_in import PeoplesClient, find_names
 
 CODE_LIFETIME = timedelta(seconds=60)
 SWEPT_AT_ONCE = 20
@@ -46,49 +48,48 @@ INSERT INTO {user_sessions} (
 """
 
 
-def open_session(
-    user: SignedIn | User,
-    *,
-    client_id: str,
-    client_session: int,
-    scopes: Collection[str],
-    permissions: Collection[str] | None,
-    code_challenge: str,
-    nonce: str | None,
-    redirect_uri: str,
-    user_agent: str,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session to open for a person: a client's request as far as the session keeps it, and the browser's name."""
+
+    client: PeoplesClient
+    asked: AuthorizationRequest
+    redirect_uri: str
+    user_agent: str
+
+
+def open_session(user: SignedIn | User, session: NewSession) -> str:
     """Open a session for a user just signed in by a client; returns the code for the client to exchange.
 
     In the transaction of the sign-in, and without a round trip: its rows go out with COMMIT, with the entry of the
-    sign-in in the audit log. A few expired sessions of the school are deleted. `client_session` is the client's session
-    number, `scopes` are the scopes other than permissions, `permissions` narrow the session's tokens (None: nothing
-    narrows them; none: they are for signing in alone).
+    sign-in in the audit log. A few expired sessions of the school are deleted.
     """
-    context, moment = request_context(), now()
+    context, moment, asked = request_context(), now(), session.asked
     code, session_id = new_code(context.school_id), uuid4()
     values: dict[str, Any] = {
         "id": session_id,
         "handle": uuid4(),
         "user_id": user.id,
-        "client_id": client_id,
-        "client_session": client_session,
+        "client_id": session.client.id,
+        "client_session": session.client.session_number,
         "number": user.session_number,
-        "scope": " ".join([*scopes, *(permissions or ())]),
-        "permissions": None if permissions is None else orjson.dumps(sorted(permissions)).decode(),
-        "redirect_uri": redirect_uri,
-        "nonce": nonce,
+        "scope": " ".join([*asked.scopes, *(asked.permissions or ())]),
+        "permissions": None
+        if asked.permissions is None
+        else orjson.dumps(sorted(asked.permissions)).decode(),
+        "redirect_uri": session.redirect_uri,
+        "nonce": asked.nonce,
         "code_hash": stored_hash(code),
-        "code_challenge": code_challenge,
+        "code_challenge": asked.code_challenge,
         "created_at": moment,
         "expires_at": moment + CODE_LIFETIME,
         "address": context.address,
-        "user_agent": _browser_name(user_agent),
+        "user_agent": _browser_name(session.user_agent),
         "swept": SWEPT_AT_ONCE,
     }
     sql = _OPEN.format(user_sessions=stored_in(UserSession.__tablename__))
     context.with_commit.append((sql, {f"session_{name}": value for name, value in values.items()}))
-    audit_sign_in(user, client=client_id, session=session_id)
+    audit_sign_in(user, client=session.client.id, session=session_id)
     return code
 
 

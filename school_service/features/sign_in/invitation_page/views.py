@@ -174,7 +174,7 @@ class _Page:
         try:
             with acting_as_client(self._client_id, school.id, page=ACTOR):
                 if self._errand is not None:
-                    signed_in = service.take_invitation(hashes, **given, **self._errand.of_session())
+                    signed_in = service.take_invitation(hashes, **given, session=self._errand.new_session())
                 else:
                     username = taking.take_invitation(hashes, **given).username
         except service.AnotherPerson:

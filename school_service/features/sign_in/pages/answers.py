@@ -24,6 +24,7 @@ from school_service.features.sign_in.pages.requests import (
     RequestRefused,
     judge,
 )
+from school_service.features.sign_in.service import NewSession
 from school_service.web.app_state import app_state
 from school_service.web.client_address import client_address
 from school_service.web.error_responses import handle
@@ -87,14 +88,10 @@ class Errand:
     redirect_uri: str
     asked: AuthorizationRequest
 
-    def of_session(self) -> dict[str, Any]:
-        """The parts of the request kept by the session it opens."""
-        return {
-            "client": self.client,
-            "asked": self.asked,
-            "redirect_uri": self.redirect_uri,
-            "user_agent": request.headers.get("User-Agent", ""),
-        }
+    def new_session(self) -> NewSession:
+        """The session to open for it."""
+        browser = request.headers.get("User-Agent", "")
+        return NewSession(self.client, self.asked, self.redirect_uri, browser)
 
     def lead_back(self, *parameters: tuple[str, str]) -> Response:
         """Lead the person back to the client."""

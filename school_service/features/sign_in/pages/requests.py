@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote
 from uuid import UUID
 
-from school_service.core.permissions import Permission
+from school_service.features.sign_in.grants import PERMISSIONS, SCOPES
 
 MOST_BYTES = 8 * 1024
 """Of the query of a request."""
@@ -38,11 +38,8 @@ PARAMETERS = (
     "id_token_hint",
 )
 """The parameters with a meaning; each may be given once."""
-SCOPES = ("openid", "profile", "offline_access")
-"""Scopes other than permissions."""
 _LENGTHS = {"state": 2000, "nonce": 500, "login_hint": 120}
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
-_PERMISSIONS = frozenset(map(str, Permission))
 
 
 class NotRedirected(Exception):
@@ -157,7 +154,7 @@ def judge(
     if query.only("code_challenge_method") != "S256":
         raise RequestRefused("invalid_request", "The code_challenge_method must be S256.")
     named = (query.only("scope") or "").split(" ")
-    permissions = _narrowed([name for name in named if name in _PERMISSIONS], ceiling)
+    permissions = _narrowed([name for name in named if name in PERMISSIONS], ceiling)
     if "none" in (query.only("prompt") or "").split(" "):
         raise RequestRefused("login_required", "Nobody is ever signed in here already.")
     return AuthorizationRequest(

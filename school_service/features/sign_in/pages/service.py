@@ -12,8 +12,7 @@ from school_service.features.people.models import User
 from school_service.features.people.users import service as users
 from school_service.features.sign_in.pages.requests import AuthorizationRequest
 from school_service.features.sign_in.pages.steps import Step
-from school_service.features.sign_in.service import open_session
-from tenants.registry.sign_in import PeoplesClient
+from school_service.features.sign_in.service import NewSession, open_session
 
 
 class AnotherPerson(Exception):
@@ -26,10 +25,7 @@ def sign_in(
     password: str,
     throttle: LoginThrottle,
     username_hash: str,
-    client: PeoplesClient,
-    asked: AuthorizationRequest,
-    redirect_uri: str,
-    user_agent: str,
+    session: NewSession,
 ) -> str | Step:
     """Sign a person in; returns the code for the client or, if the password has to be changed first, the step.
 
@@ -38,22 +34,14 @@ def sign_in(
     user = users.sign_in(
         username=username, password=password, throttle=throttle, username_hash=username_hash, audited=False
     )
-    _require_person(asked, user.id)
+    _require_person(session.asked, user.id)
     if user.must_change_password:
-        users.audit_sign_in(user, client=client.id)
-        return Step(user.id, request_context().school_id, user.session_number, client.id)
-    return _open_session(user, client, asked, redirect_uri, user_agent)
+        users.audit_sign_in(user, client=session.client.id)
+        return Step(user.id, request_context().school_id, user.session_number, session.client.id)
+    return _open_session(user, session)
 
 
-def change_password(
-    *,
-    step: Step,
-    password: str,
-    client: PeoplesClient,
-    asked: AuthorizationRequest,
-    redirect_uri: str,
-    user_agent: str,
-) -> str:
+def change_password(*, step: Step, password: str, session: NewSession) -> str:
     """Set the new password of a person after the right old one, and sign them in; returns the code for the client.
 
     Raises WrongPassword if the account was changed since, Invalid for a refused password, Busy, and AnotherPerson.
@@ -61,7 +49,7 @@ def change_password(
     user = users.replace_given_password(
         user_id=step.user_id, session_number=step.session_number, password=password
     )
-    return _open_session(user, client, asked, redirect_uri, user_agent)
+    return _open_session(user, session)
 
 
 def take_invitation(
@@ -70,10 +58,7 @@ def take_invitation(
     password: str,
     wrong_codes: WrongCodes | None,
     session_number: int | None,
-    client: PeoplesClient,
-    asked: AuthorizationRequest,
-    redirect_uri: str,
-    user_agent: str,
+    session: NewSession,
 ) -> str:
     """Set the password of an invitation's user, and sign them in; returns the code for the client.
 
@@ -82,28 +67,12 @@ def take_invitation(
     user = taking.take_invitation(
         hashes, password=password, wrong_codes=wrong_codes, session_number=session_number
     )
-    return _open_session(user, client, asked, redirect_uri, user_agent)
+    return _open_session(user, session)
 
 
-def _open_session(
-    user: users.SignedIn | User,
-    client: PeoplesClient,
-    asked: AuthorizationRequest,
-    redirect_uri: str,
-    user_agent: str,
-) -> str:
-    _require_person(asked, user.id)
-    return open_session(
-        user,
-        client_id=client.id,
-        client_session=client.session_number,
-        scopes=asked.scopes,
-        permissions=asked.permissions,
-        code_challenge=asked.code_challenge,
-        nonce=asked.nonce,
-        redirect_uri=redirect_uri,
-        user_agent=user_agent,
-    )
+def _open_session(user: users.SignedIn | User, session: NewSession) -> str:
+    _require_person(session.asked, user.id)
+    return open_session(user, session)
 
 
 def _require_person(asked: AuthorizationRequest, user_id: UUID) -> None:

@@ -142,7 +142,7 @@ def _sign_in(errand: Errand, school: SchoolOfClient, form: dict[str, str]) -> Re
                 **credentials,
                 throttle=throttle,
                 username_hash=attempted_username(realm, credentials["username"]),
-                **errand.of_session(),
+                session=errand.new_session(),
             )
     except WrongPassword:
         return show_again(status=422, error=_WRONG, errors=both)
@@ -166,7 +166,7 @@ def _change_password(errand: Errand, school: SchoolOfClient, form: dict[str, str
         try:
             with acting_as_client(errand.client.id, school.id):
                 code = service.change_password(
-                    step=step, password=form["new_password"], **errand.of_session()
+                    step=step, password=form["new_password"], session=errand.new_session()
                 )
             return errand.lead_back(("code", code))
         except Invalid as error:
