@@ -34,10 +34,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.database import RequestContext, request_context
+from school_service.core.deletion import Deletion
 from school_service.core.narrowing import judged_before
 from school_service.core.read_models import Query, fetch_row
-from school_service.core.records import array_text, unnest_rows
-from school_service.core.statements import stored_in
+from school_service.core.records import array_text, change, unnest_rows
+from school_service.core.statements import Executable, stored_in
 from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry, ChangeSet
 from tenants.clock import now
 from tenants.connections.engines import json_text
@@ -203,6 +204,28 @@ def audit_member_changes(entity: str, entity_id: UUID, old: Values, new: Values)
             old={name: old.get(name) for name in changed},
             new={name: new[name] for name in changed},
         )
+
+
+def change_audited(entity: str, record: Any, values: Mapping[str, Any]) -> UUID:
+    """Give attributes of a record, whose row the caller has locked, other values, now, and return its id.
+
+    The differing ones are written to the audit log under their names.
+    """
+    old, new = change(record, values)
+    if new:
+        audit_change(entity, record.id, old=old, new=new)
+    record_id: UUID = record.id
+    return record_id
+
+
+def delete_audited(entity: str, deletion: Deletion, record_id: UUID, *before: Executable) -> UUID:
+    """Delete a record that nothing refers to, after these locks, and return its id; the log has the told values.
+
+    A record in use is a conflict. Raises NotFound.
+    """
+    record = deletion.lock(record_id, *before)
+    audit_change(entity, record_id, old=record.values)
+    return record.delete()
 
 
 def audit_refusal(entity: str, entity_id: UUID | None, new: Values) -> None:

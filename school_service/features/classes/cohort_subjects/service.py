@@ -14,7 +14,7 @@ from school_service.core.deletion import Deletion
 from school_service.core.read_models import BoundQuery, Query, fetch_row
 from school_service.core.records import check_of_filters, get, one_of, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
-from school_service.features.audit.service import audit_change
+from school_service.features.audit.service import audit_change, delete_audited
 from school_service.features.classes.cohort_subjects import reads
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.school.cohorts.service import find_session
@@ -71,9 +71,7 @@ def delete_cohort_subject(*, cohort_subject_id: UUID) -> UUID:
     counts if it has scores or absences. Raises NotFound.
     """
     # The cohort first: students enrolled meanwhile take the subjects as they were before, or after.
-    record = DELETION.lock(cohort_subject_id, reads.lock_cohort_of(cohort_subject_id))
-    audit_change(ENTITY, cohort_subject_id, old=record.values)
-    return record.delete()
+    return delete_audited(ENTITY, DELETION, cohort_subject_id, reads.lock_cohort_of(cohort_subject_id))
 
 
 def take_compulsory_subjects(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQuery:

@@ -24,7 +24,13 @@ from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import change, get, get_referenced, one_of, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, new_row, statement
-from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
+from school_service.features.audit.service import (
+    Change,
+    audit_change,
+    audit_changes,
+    delete_audited,
+    score_values,
+)
 from school_service.features.observations.metrics import reads
 from school_service.features.observations.published import published_name, refuse_published
 from school_service.features.people.students.sheet_rows import STUDENT_COLUMNS
@@ -112,9 +118,7 @@ def change_definition(
 
 def delete_definition(*, definition_id: UUID) -> UUID:
     """Delete a trait; one with scores is a conflict. Raises NotFound."""
-    record = DEFINITION_DELETION.lock(definition_id)
-    audit_change(DEFINITION, definition_id, old=record.values)
-    return record.delete()
+    return delete_audited(DEFINITION, DEFINITION_DELETION, definition_id)
 
 
 def _check_name(name: str, metric_type: str, but: UUID | None = None) -> None:

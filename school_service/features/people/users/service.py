@@ -19,7 +19,7 @@ from school_service.core.database import db, outside_transaction, request_contex
 from school_service.core.errors import Invalid, Locked, NotFound, WrongPassword
 from school_service.core.permissions import Permission
 from school_service.core.read_models import Query, fetch_row, read_model
-from school_service.core.records import change, find, get, not_found, unknown_reference
+from school_service.core.records import find, get, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement, stored_in
 from school_service.features.audit.service import (
     REFUSED_SIGN_IN,
@@ -27,6 +27,7 @@ from school_service.features.audit.service import (
     addresses_of,
     audit_change,
     audit_refusal,
+    change_audited,
 )
 from school_service.features.people.access import require_to_change
 from school_service.features.people.gains.service import (
@@ -164,9 +165,7 @@ def change_account(user: User, changes: Mapping[str, Any]) -> None:
 
     If no value differs, nothing is written.
     """
-    old, new = change(user, changes)
-    if new:
-        audit_change(ENTITY, user.id, old=old, new=new)
+    change_audited(ENTITY, user, changes)
 
 
 @dataclass(frozen=True, slots=True)

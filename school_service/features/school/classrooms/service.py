@@ -9,9 +9,9 @@ from sqlalchemy import select
 
 from school_service.core.deletion import Deletion
 from school_service.core.read_models import Query, read_model, school_id
-from school_service.core.records import change, get
+from school_service.core.records import get
 from school_service.core.statements import NewRow, insert_row
-from school_service.features.audit.service import audit_change
+from school_service.features.audit.service import audit_change, change_audited, delete_audited
 from school_service.features.school.models import Classroom
 
 ENTITY = "classroom"
@@ -36,21 +36,16 @@ def classroom(classroom_id: UUID) -> Query:
 def create_classroom(*, name: str, level: str) -> NewRow:
     """Add a classroom; a name already taken is a conflict."""
     classroom = insert_row(Classroom, name=name, level=level)
-    audit_change("classroom", classroom.id, new={"name": name, "level": level})
+    audit_change(ENTITY, classroom.id, new={"name": name, "level": level})
     return classroom
 
 
 def change_classroom(*, classroom_id: UUID, **changes: Any) -> UUID:
     """Change any of a classroom's members; its cohorts keep it. A name already taken is a conflict. Raises NotFound."""
     classroom = get(Classroom, classroom_id, for_update=True)
-    old, new = change(classroom, changes)
-    if new:
-        audit_change(ENTITY, classroom.id, old=old, new=new)
-    return classroom.id
+    return change_audited(ENTITY, classroom, changes)
 
 
 def delete_classroom(*, classroom_id: UUID) -> UUID:
     """Delete a classroom; one with a cohort, now or ever, is a conflict. Raises NotFound."""
-    record = DELETION.lock(classroom_id)
-    audit_change(ENTITY, classroom_id, old=record.values)
-    return record.delete()
+    return delete_audited(ENTITY, DELETION, classroom_id)

@@ -13,16 +13,15 @@ from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid, Unknown
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import fetch_row
-from school_service.core.records import (
-    change,
-    check_of_filters,
-    get,
-    get_referenced,
-    not_found,
-    unknown_reference,
-)
+from school_service.core.records import check_of_filters, get, get_referenced, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row
-from school_service.features.audit.service import Change, audit_change, audit_changes, audit_member_changes
+from school_service.features.audit.service import (
+    Change,
+    audit_change,
+    audit_changes,
+    audit_member_changes,
+    change_audited,
+)
 from school_service.features.school.cohorts import reads
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import FIRST_BATCH, AcademicSession, Batch, Classroom, Cohort
@@ -105,10 +104,7 @@ def change_batch(*, batch_id: UUID, name: str | None = None) -> UUID:
     A name already in the cohort is a conflict. Raises NotFound.
     """
     batch = get(Batch, batch_id, for_update=True)
-    old, new = change(batch, {} if name is None else {"name": name})
-    if new:
-        audit_change(BATCH, batch_id, old=old, new=new)
-    return batch_id
+    return change_audited(BATCH, batch, {} if name is None else {"name": name})
 
 
 def delete_batch(*, batch_id: UUID) -> UUID:

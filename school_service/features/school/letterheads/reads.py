@@ -24,21 +24,13 @@ TEXTS = (
     "principal_title",
 )
 _NOTHING = select(literal(1).label("one"))
+_LOGO, _SIGNATURE = aliased(Picture), aliased(Picture)
 
 
 @read_model
 def letterhead() -> Query:
     """Read model of LetterheadSchema: of nothing but nulls while the school has set none."""
-    logo, signature = aliased(Picture), aliased(Picture)
-    return (
-        _of_school(
-            *(getattr(Letterhead, name) for name in TEXTS),
-            _about(logo).label(LOGO),
-            _about(signature).label(SIGNATURE),
-        )
-        .outerjoin(logo, logo.id == Letterhead.logo_id)
-        .outerjoin(signature, signature.id == Letterhead.signature_id)
-    )
+    return _of_school(_about(_LOGO).label(LOGO), _about(_SIGNATURE).label(SIGNATURE))
 
 
 @read_model
@@ -47,19 +39,13 @@ def stored_letterhead(sha256: str | None = None) -> Query:
 
     `picture_id` is the id of the picture with a hash, null if there is none yet.
     """
-    logo, signature = aliased(Picture), aliased(Picture)
     named = select(Picture.id).where(Picture.sha256 == sha256).scalar_subquery()
-    return (
-        _of_school(
-            *(getattr(Letterhead, name) for name in TEXTS),
-            Letterhead.logo_id,
-            Letterhead.signature_id,
-            logo.sha256.label("logo"),
-            signature.sha256.label("signature"),
-            named.label("picture_id"),
-        )
-        .outerjoin(logo, logo.id == Letterhead.logo_id)
-        .outerjoin(signature, signature.id == Letterhead.signature_id)
+    return _of_school(
+        Letterhead.logo_id,
+        Letterhead.signature_id,
+        _LOGO.sha256.label(LOGO),
+        _SIGNATURE.sha256.label(SIGNATURE),
+        named.label("picture_id"),
     )
 
 
@@ -85,8 +71,14 @@ def delete_unused_picture(picture_id: UUID) -> Any:
 
 
 def _of_school(*columns: Any) -> Select[Any]:
-    """Select from the school's row, or from a row of nulls if it has none."""
-    return select(*columns).select_from(_NOTHING.subquery("nothing")).outerjoin(Letterhead, true())
+    """Select the texts of the school's row, and more of it and its pictures; of a row of nulls if it has none."""
+    return (
+        select(*(getattr(Letterhead, name) for name in TEXTS), *columns)
+        .select_from(_NOTHING.subquery("nothing"))
+        .outerjoin(Letterhead, true())
+        .outerjoin(_LOGO, _LOGO.id == Letterhead.logo_id)
+        .outerjoin(_SIGNATURE, _SIGNATURE.id == Letterhead.signature_id)
+    )
 
 
 def _about(picture: Any) -> Any:

@@ -13,16 +13,9 @@ from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import (
-    change,
-    check_of_filters,
-    get,
-    get_referenced,
-    lock_table,
-    unknown_reference,
-)
+from school_service.core.records import check_of_filters, get, get_referenced, lock_table, unknown_reference
 from school_service.core.statements import NewRow, insert_row
-from school_service.features.audit.service import audit_change, audit_member_changes
+from school_service.features.audit.service import audit_change, change_audited, delete_audited
 from school_service.features.reach import scopes
 from school_service.features.school.models import TERMS, AcademicSession, Term, TermCalendar
 
@@ -120,12 +113,7 @@ def change_session(*, session_id: UUID, **changes: Any) -> UUID:
         _refuse_calendars_beyond(session_id, start, end)
     if changes.get("current") and not session.current:
         _end_current()
-    old = _audited(session)
-    for name, value in changes.items():
-        setattr(session, name, value)
-    db.session.flush()
-    audit_member_changes(ENTITY, session.id, old, _audited(session))
-    return session.id
+    return change_audited(ENTITY, session, changes)
 
 
 def delete_session(*, session_id: UUID) -> UUID:
@@ -133,9 +121,7 @@ def delete_session(*, session_id: UUID) -> UUID:
 
     If it was the current one, none is current afterwards.
     """
-    record = DELETION.lock(session_id)
-    audit_change(ENTITY, session_id, old=record.values)
-    return record.delete()
+    return delete_audited(ENTITY, DELETION, session_id)
 
 
 check_term_filter = check_of_filters(session_id=AcademicSession)
@@ -179,17 +165,12 @@ def change_term(*, term_id: UUID, term: str | None = None, display_name: str | N
             deletable.refuse_if_in_use("publications", "submissions")
         record = get(Term, term_id)
     given = {"term": term, "display_name": display_name}
-    old, new = change(record, {name: value for name, value in given.items() if value is not None})
-    if new:
-        audit_change(TERM, term_id, old=old, new=new)
-    return term_id
+    return change_audited(TERM, record, {name: value for name, value in given.items() if value is not None})
 
 
 def delete_term(*, term_id: UUID) -> UUID:
     """Delete a term, and its calendar with it; one with anything else is a conflict. Raises NotFound."""
-    record = TERM_DELETION.lock(term_id)
-    audit_change(TERM, term_id, old=record.values)
-    return record.delete()
+    return delete_audited(TERM, TERM_DELETION, term_id)
 
 
 def _check_dates(start_date: date, end_date: date) -> None:
@@ -219,8 +200,3 @@ def _end_current() -> None:
     ending = update(AcademicSession).where(AcademicSession.current).values(current=False)
     for session_id in db.session.scalars(ending.returning(AcademicSession.id)):
         audit_change(ENTITY, session_id, old={"current": True}, new={"current": False})
-
-
-def _audited(session: AcademicSession) -> dict[str, Any]:
-    """The values of a session in the audit log."""
-    return {name: getattr(session, name) for name in _TOLD}

@@ -13,10 +13,10 @@ from school_service.core.deletion import Deletion
 from school_service.core.errors import Invalid
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import Query, ReadModel, read_model
-from school_service.core.records import change, get, record_name
+from school_service.core.records import get, record_name
 from school_service.core.statements import NewRow, insert_row, statement
 from school_service.core.texts import GIVEN_FIRST
-from school_service.features.audit.service import audit_change
+from school_service.features.audit.service import audit_change, change_audited, delete_audited
 from school_service.features.school.models import (
     Department,
     EmployeeCategory,
@@ -149,10 +149,7 @@ def change_named(model: type[NamedSetting], *, setting_id: UUID, **changes: Any)
     Raises NotFound.
     """
     setting = get(model, setting_id, for_update=True)
-    old, new = change(setting, changes)
-    if new:
-        audit_change(_entity_of(model), setting.id, old=old, new=new)
-    return setting.id
+    return change_audited(_entity_of(model), setting, changes)
 
 
 def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:
@@ -160,9 +157,7 @@ def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:
 
     One of an employee is a conflict, even of a deleted employee, since the row stays. Raises NotFound.
     """
-    record = DELETIONS[model].lock(setting_id)
-    audit_change(_entity_of(model), setting_id, old=record.values)
-    return record.delete()
+    return delete_audited(_entity_of(model), DELETIONS[model], setting_id)
 
 
 def _entity_of(model: type[NamedSetting]) -> str:

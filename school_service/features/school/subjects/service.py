@@ -9,9 +9,9 @@ from sqlalchemy import select
 
 from school_service.core.deletion import Deletion
 from school_service.core.read_models import Query, read_model, school_id
-from school_service.core.records import change, get
+from school_service.core.records import get
 from school_service.core.statements import NewRow, insert_row
-from school_service.features.audit.service import audit_change
+from school_service.features.audit.service import audit_change, change_audited, delete_audited
 from school_service.features.school.models import IN_ORDER, Subject
 
 ENTITY = "subject"
@@ -47,14 +47,9 @@ def change_subject(*, subject_id: UUID, **changes: Any) -> UUID:
     A code already taken is a conflict. Raises NotFound.
     """
     subject = get(Subject, subject_id, for_update=True)
-    old, new = change(subject, changes)
-    if new:
-        audit_change(ENTITY, subject.id, old=old, new=new)
-    return subject.id
+    return change_audited(ENTITY, subject, changes)
 
 
 def delete_subject(*, subject_id: UUID) -> UUID:
     """Delete a subject; one taught to a cohort, or required by a promotion rule, is a conflict. Raises NotFound."""
-    record = DELETION.lock(subject_id)
-    audit_change(ENTITY, subject_id, old=record.values)
-    return record.delete()
+    return delete_audited(ENTITY, DELETION, subject_id)
