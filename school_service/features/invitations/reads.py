@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    JSON,
     DateTime,
     Select,
     String,
@@ -15,20 +14,16 @@ from sqlalchemy import (
     Uuid,
     bindparam,
     case,
-    cast,
-    column,
     delete,
     func,
     insert,
-    literal_column,
     or_,
     select,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, json_object, read_model
-from school_service.core.records import lock_in_order, one_of
+from school_service.core.read_models import Query, array_of, json_object, read_model
+from school_service.core.records import json_rows, lock_in_order, one_of
 from school_service.core.statements import statement
 from school_service.core.texts import SURNAME_FIRST
 from school_service.features.people.models import (
@@ -43,14 +38,13 @@ from school_service.features.people.models import (
 )
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import class_name
-from school_service.features.school.models import Batch, Classroom, Cohort, Enrollment
+from school_service.features.school.models import CURRENT, Batch, Classroom, Cohort, Enrollment
 from school_service.features.school.settings.service import name_order, time_zone
 from tenants.clock import now
 
 SWEPT_AT_ONCE = 20
 """How many expired invitations of the school go with each new one, at most."""
 
-_NONE: Any = literal_column("'[]'::json")
 _full_name = func.concat(User.first_name, " ", User.last_name)
 
 
@@ -73,7 +67,7 @@ def _in_batch(batch_id: Any) -> Select[Any]:
     return (
         select(Student.user_id)
         .join(Enrollment, Enrollment.student_id == Student.id)
-        .where(Enrollment.batch_id == batch_id, Enrollment.ended_at.is_(None))
+        .where(Enrollment.batch_id == batch_id, CURRENT)
     )
 
 
@@ -118,7 +112,7 @@ def facts_of_accounts(user_ids: list[UUID] | None = None, batch_id: UUID | None 
     """
     wanted = _in_batch(batch_id) if user_ids is None else select(func.unnest(user_ids))
     roles_of = (
-        select(func.json_agg(UserRole.role_id)).where(UserRole.user_id == User.id).correlate(User)
+        select(array_of(UserRole.role_id)).where(UserRole.user_id == User.id).correlate(User)
     ).scalar_subquery()
     is_kin = or_(
         select(Guardian.id).where(Guardian.user_id == User.id).correlate(User).exists(),
@@ -127,7 +121,7 @@ def facts_of_accounts(user_ids: list[UUID] | None = None, batch_id: UUID | None 
     class_of = (
         select(class_name(Classroom.name, Batch.name, Batch.cohort_id))
         .select_from(Student)
-        .join(Enrollment, (Enrollment.student_id == Student.id) & Enrollment.ended_at.is_(None))
+        .join(Enrollment, (Enrollment.student_id == Student.id) & CURRENT)
         .join(Batch, Batch.id == Enrollment.batch_id)
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
@@ -137,34 +131,34 @@ def facts_of_accounts(user_ids: list[UUID] | None = None, batch_id: UUID | None 
         .correlate(User)
         .scalar_subquery()
     )
-    user = func.json_build_object(
-        "id", User.id,
-        "username", User.username,
-        "name", _full_name,
-        "name_on_paper", _name_on_paper(),
-        "class", class_of,
-        "has_password", User.password_hash.is_not(None),
-        "is_kin", is_kin,
-        "roles", func.coalesce(roles_of, _NONE),
-    )  # fmt: skip
+    user = json_object(
+        id=User.id,
+        username=User.username,
+        name=_full_name,
+        name_on_paper=_name_on_paper(),
+        **{"class": class_of},
+        has_password=User.password_hash.is_not(None),
+        is_kin=is_kin,
+        roles=roles_of,
+    )
     # As students are listed by name.
     number = select(Student.admission_number.collate("C")).where(Student.user_id == User.id).correlate(User)
     in_order = (User.name_sort_key, number.scalar_subquery(), User.id)
     users = (
-        select(func.json_agg(aggregate_order_by(user, *in_order)))
+        select(array_of(user, *in_order))
         .where(User.id.in_(wanted), User.deleted_at.is_(None))
         .scalar_subquery()
     )
     granted = (
-        select(func.json_agg(func.concat(StoredPermission.access, ":", StoredPermission.section)))
+        select(array_of(func.concat(StoredPermission.access, ":", StoredPermission.section)))
         .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
         .where(RolePermission.role_id == Role.id)
         .correlate(Role)
         .scalar_subquery()
     )
-    role = json_object(id=Role.id, reach=Role.reach, permissions=func.coalesce(granted, _NONE))
+    role = json_object(id=Role.id, reach=Role.reach, permissions=granted)
     roles = (
-        select(func.json_agg(role))
+        select(array_of(role))
         .where(
             Role.given_to.is_(None), Role.id.in_(select(UserRole.role_id).where(UserRole.user_id.in_(wanted)))
         )
@@ -172,8 +166,8 @@ def facts_of_accounts(user_ids: list[UUID] | None = None, batch_id: UUID | None 
     )
     there = select(Batch.id).where(Batch.id == batch_id).exists()
     return select(
-        func.coalesce(users, _NONE).label("users"),
-        func.coalesce(roles, _NONE).label("roles"),
+        users.label("users"),
+        roles.label("roles"),
         there.label("batch"),
         time_zone().label("time_zone"),
     )
@@ -197,17 +191,7 @@ def insert_invitations(rows: str, actor: str, actor_name: str, moment: datetime,
 
 
 def _recorded(rows: Any) -> Any:
-    columns: Any = (
-        column("id", Uuid),
-        column("user_id", Uuid),
-        column("code_hash", String),
-        column("email", String),
-    )
-    return (
-        func.json_to_recordset(cast(cast(rows, Text), JSON))
-        .table_valued(*columns)
-        .render_derived(name="recorded", with_types=True)
-    )
+    return json_rows("recorded", rows, id=Uuid, user_id=Uuid, code_hash=String, email=String)
 
 
 @statement
@@ -234,12 +218,8 @@ def invitee(invitation_id: UUID, reach: Reach | None = None) -> Query:
 
 @statement
 def delete_invitation(invitation_id: UUID) -> Any:
-    """Delete an invitation; answers its id and its account's."""
-    return (
-        delete(Invitation)
-        .where(Invitation.id == invitation_id)
-        .returning(Invitation.id, Invitation.user_id, Invitation.expires_at)
-    )
+    """Delete an invitation; answers its id."""
+    return delete(Invitation).where(Invitation.id == invitation_id).returning(Invitation.id)
 
 
 @read_model

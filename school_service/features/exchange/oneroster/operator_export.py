@@ -10,7 +10,7 @@ from uuid import UUID
 from school_service.core.permissions import Permission
 from school_service.features.audit.service import EXPORT
 from school_service.features.exchange.oneroster import standard
-from school_service.features.exchange.oneroster.service import record_of, write_export
+from school_service.features.exchange.oneroster.service import write_export
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from tenants.atomic_file import atomic_file
 from tenants.exceptions import TenancyError
@@ -46,16 +46,14 @@ def export_to_file(
             if session_id is None:
                 raise UnknownSession(f"The school {school_id} has no session {session}.")
         with atomic_file(path) as file:
-            exported = write_export(
+            _, record = write_export(
                 connection,
                 file,
-                school_id=school.id,
-                school_name=school.name,
+                school,
                 permissions=frozenset(Permission),
                 session_id=session_id,
-                version=standard.VERSIONS[version],
+                version=version,
                 files=files,
             )
-            record = record_of(exported, frozenset(Permission), standard.VERSIONS[version], files)
             record_operation(connection, tenancy, school_id, EXPORT, new=record)
     return {"id": str(school_id), "session": record["session"], "file": str(path)}

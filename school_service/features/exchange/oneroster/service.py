@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import reduce
 from io import StringIO
 from tempfile import TemporaryFile
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 from uuid import UUID, uuid5
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -23,6 +23,7 @@ from school_service.features.exchange.oneroster.reads import Exported, Rows
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import AcademicSession
 from tenants.connections.statements import copy_rows
+from tenants.registry.schools import School
 
 SYSTEM = "School Service"
 
@@ -48,47 +49,22 @@ def export(
     only their headers. Raises Invalid for an unknown session.
     """
     session_id = None if session is None else find_session(session, "session")
-    school = current_school()
     file = TemporaryFile()  # noqa: SIM115 -- closed when it has been sent
     try:
-        exported = write_export(
+        exported, record = write_export(
             db.session.connection(),
             file,
-            school_id=school.id,
-            school_name=school.name,
+            current_school(),
             permissions=permissions,
             session_id=session_id,
-            version=standard.VERSIONS[version],
+            version=version,
             files=files,
         )
     except BaseException:
         file.close()
         raise
-    record = record_of(exported, permissions, standard.VERSIONS[version], files)
     audit_change(EXPORT, exported, new=record)
     return "oneroster.zip", file
-
-
-def record_of(
-    session_id: UUID | None,
-    permissions: Collection[Permission],
-    version: standard.Version,
-    files: Collection[str] = (),
-) -> Mapping[str, object]:
-    """Make the values of an export for the audit log: the session and the names of the files."""
-    return {
-        "format": f"OneRoster {version.number}",
-        "session": None if session_id is None else str(session_id),
-        "files": _files_of(permissions, version, files),
-    }
-
-
-def _files_of(
-    permissions: Collection[Permission], version: standard.Version, wanted: Collection[str]
-) -> list[str]:
-    """Name the files of an export: of those allowed the wanted ones, by default all."""
-    names = [name for name in reads.files_of(permissions) if name in version.columns]
-    return [name for name in names if not wanted or name in wanted]
 
 
 def _rows_of(name: str, exported: Exported, version: standard.Version) -> Rows:
@@ -98,39 +74,42 @@ def _rows_of(name: str, exported: Exported, version: standard.Version) -> Rows:
 def write_export(
     connection: Connection,
     file: IO[bytes],
+    school: School,
     *,
-    school_id: UUID,
-    school_name: str,
     permissions: Collection[Permission],
     session_id: UUID | None = None,
-    version: standard.Version = standard.V1_2,
+    version: str = standard.V1_2.number,
     files: Collection[str] = (),
-) -> UUID | None:
-    """Write the zip of a session, by default the current one, into a file; returns the session, None without one.
+) -> tuple[UUID | None, dict[str, Any]]:
+    """Write the zip of a session, by default the current one, into a file.
 
-    `files` are the names of the wanted files, by default all.
+    `files` are the names of the wanted files, by default all. Returns the session, None without one, and the values for
+    the audit log.
 
     The transaction of `connection` is bound to the school. Each file is one statement; its rows go from PostgreSQL into
     the zip as they come.
     """
     if session_id is None:
         session_id = connection.scalar(select(AcademicSession.id).where(AcademicSession.current))
+    of_version = standard.VERSIONS[version]
+    allowed = [name for name in reads.files_of(permissions) if name in of_version.columns]
+    names = [name for name in allowed if not files or name in files]
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        names = _files_of(permissions, version, files)
-        archive.writestr("manifest.csv", _manifest(school_id, names, version))
+        archive.writestr("manifest.csv", _manifest(school.id, names, of_version))
         for name in names:
             with archive.open(f"{name}.csv", "w") as out:
-                out.write(_csv([version.columns[name]]))
+                out.write(_csv([of_version.columns[name]]))
                 if session_id is not None:
-                    exported = Exported(school_id, school_name, session_id, permissions)
-                    statement = CompiledStatement(_rows_of(name, exported, version))
+                    exported = Exported(school.id, school.name, session_id, permissions)
+                    statement = CompiledStatement(_rows_of(name, exported, of_version))
                     copy_rows(
                         connection,
                         statement.sql,
                         statement.parameters({}),
                         _Lines(out, _MADE_IDS.get(name, 0)),
                     )
-    return session_id
+    told = None if session_id is None else str(session_id)
+    return session_id, {"format": f"OneRoster {version}", "session": told, "files": names}
 
 
 def _manifest(school_id: UUID, present: Collection[str], version: standard.Version) -> bytes:

@@ -13,7 +13,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from school_service.core.database import db
+from school_service.core.database import current_school, db
 from school_service.features.exchange.oneroster import standard
 from school_service.features.exchange.oneroster.reads import PERMISSIONS
 from school_service.features.exchange.oneroster.service import write_export
@@ -738,7 +738,7 @@ def test_memory_does_not_grow_with_the_school(api, make, taught):
         execute_script(connection, statements.replace("numbers n", f"generate_series(1, {STUDENTS}) n"))
         before = resident("VmRSS")
         PROCESS.joinpath("clear_refs").write_text("5", encoding="ascii")  # the peak is one from here on
-        write_export(connection, file, school_id=school, school_name="x", permissions=PERMISSIONS)
+        write_export(connection, file, current_school(), permissions=PERMISSIONS)
         grown = resident("VmHWM") - before
         with ZipFile(file) as archive:
             written = sum(info.file_size for info in archive.infolist())
