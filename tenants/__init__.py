@@ -15,6 +15,7 @@ Knows nothing of schools' records: the application hands over the seeding of a n
 `relations`      the relations of a schema, found by an index of the catalogue
 `sql_scanner`    SQL text as tokens and statements
 `progress`       reporting the progress of long work
+`signals`        signals handled in another way for the length of a block
 `atomic_file`    writing a file as a whole or not at all
 `clock`          the present moment, bound from Python
 `driver_errors`  the SQLSTATE and the first line of an error

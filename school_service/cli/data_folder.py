@@ -39,6 +39,7 @@ from school_service.config import FILE_SUFFIX, Settings
 from tenants.atomic_file import write_private
 from tenants.driver_errors import first_line
 from tenants.pg_programs import wheel_programs
+from tenants.signals import TO_STOP, handled
 
 try:
     import fcntl
@@ -66,7 +67,6 @@ IN_USE, STARTING = "in-use.lock", "starting.lock"
 _NO_MESSAGE = "it says nothing"
 _UNFINISHED = "postgres-unfinished-"
 _UNFINISHED_PROGRAMS = "unfinished-programs-"
-_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class DataFolderError(Exception):
@@ -244,12 +244,10 @@ def _signals_delayed() -> Iterator[None]:
     def note(number: int, _frame: FrameType | None) -> None:
         came.append(number)
 
-    before: dict[int, Any] = {number: signal.signal(number, note) for number in _SIGNALS}
     try:
-        yield
+        with handled(TO_STOP, note):
+            yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         if came:
             signal.raise_signal(came[0])
 

@@ -6,7 +6,6 @@ import errno
 import gc
 import logging
 import select
-import signal
 import socket
 import sys
 import threading
@@ -31,6 +30,7 @@ from school_service.serving.parts import DEFAULT_THREADS, waiting_of_each
 from school_service.serving.worker import Worker
 from school_service.web.application import Service
 from tenants.placement import Placement
+from tenants.signals import handled, to_heed
 
 if TYPE_CHECKING:
     from school_service.web.app_state import AppState
@@ -110,7 +110,7 @@ def serve(
             stopping.set()
             loop.wake()
 
-        with _handling(stop):
+        with handled(to_heed(), stop):
             if announce is not None:
                 announce()
             if worker is None:
@@ -227,21 +227,6 @@ def _group_limits(app: Service, threads: int) -> GroupLimit:
         return placement.server_of(UUID(str(key))) if several_servers else None
 
     return GroupLimit(max(1, threads * 3 // 4), group_of, parts_of_strangers(threads))
-
-
-@contextmanager
-def _handling(handler: Any) -> Iterator[None]:
-    numbers = [signal.SIGTERM, signal.SIGINT]
-    # A closed terminal stops the service, unless nohup says otherwise.
-    hang_up = getattr(signal, "SIGHUP", None)
-    if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:
-        numbers.append(hang_up)
-    before = {number: signal.signal(number, handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)
 
 
 def accepting(accept: Callable[[], Any], loop: EventLoop, listener: socket.socket) -> Callable[[], Any]:

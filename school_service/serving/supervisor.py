@@ -34,6 +34,7 @@ from school_service.serving.listening import base_address
 from school_service.serving.parts import Part
 from school_service.serving.server import SHUTDOWN_TIMEOUT
 from school_service.serving.worker import LIVES, METRICS, SERVES, STOP
+from tenants.signals import handled, to_heed
 
 if TYPE_CHECKING:
     from school_service.serving.merged_metrics import MergedMetrics
@@ -144,18 +145,14 @@ class Supervisor:
         wakes, woken = socket.socketpair()
         wakes.setblocking(False)
         woken.setblocking(False)
-        numbers = [signal.SIGTERM, signal.SIGINT]
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-            numbers.append(signal.SIGHUP)
-        before = {number: signal.signal(number, self._on_signal) for number in numbers}
-        previous = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
         try:
-            with wakes, woken:
-                yield woken
+            with handled(to_heed(), self._on_signal), wakes, woken:
+                previous = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+                try:
+                    yield woken
+                finally:
+                    signal.set_wakeup_fd(previous)
         finally:
-            signal.set_wakeup_fd(previous)
-            for number, handler in before.items():
-                signal.signal(number, handler)
             for worker in self._workers:
                 worker.kill()
 

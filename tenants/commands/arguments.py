@@ -33,6 +33,17 @@ def history_option(text: str) -> Callable[[Callable[..., None]], Callable[..., N
     )
 
 
+def identity_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make the option for the file of the private key of backups."""
+    return click.option(
+        "--identity",
+        "key_file",
+        metavar="KEYFILE",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help=f"File of the private key, as age-keygen writes it, {text}",
+    )
+
+
 class Checked(click.ParamType):  # type: ignore[type-arg]
     """A text as a function returns it; its ValueError says why the text is refused."""
 

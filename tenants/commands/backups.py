@@ -13,7 +13,7 @@ from tenants.backups.backup import back_up
 from tenants.backups.backup_all import BackupReport, back_up_all
 from tenants.backups.encryption import read_identities
 from tenants.backups.restore import restore
-from tenants.commands.arguments import NAME, RECIPIENT
+from tenants.commands.arguments import NAME, RECIPIENT, identity_option
 from tenants.commands.printing import as_json, show
 from tenants.commands.running import progress_bar, with_schools
 from tenants.tenancy import Tenancy
@@ -95,13 +95,7 @@ def _show_report(report: BackupReport, as_json: bool) -> None:
 @click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--id", "school_id", type=click.UUID, help="The school's new id; default: its own.")
 @click.option("--name", type=NAME, help="The school's new name; default: its own.")
-@click.option(
-    "--identity",
-    "key_file",
-    metavar="KEYFILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File of the private key, as age-keygen writes it, where the backup is encrypted.",
-)
+@identity_option("where the backup is encrypted.")
 @as_json
 @with_schools
 def restore_(

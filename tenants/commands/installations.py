@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from tenants.backups.encryption import read_identities
+from tenants.commands.arguments import identity_option
 from tenants.commands.printing import as_json, show_table
 from tenants.commands.running import progress_bar, with_tenancy
 from tenants.migrations.migrate import list_migration_states
@@ -103,13 +104,7 @@ def status(tenancy: Tenancy, nodes: bool, as_json: bool) -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Compare each school's rows with the newest file of `tenants backup --all DIR`.",
 )
-@click.option(
-    "--identity",
-    "key_file",
-    metavar="KEYFILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File of the private key, as age-keygen writes it, of backups that are encrypted.",
-)
+@identity_option("of backups that are encrypted.")
 @as_json
 @with_tenancy
 def verify_(tenancy: Tenancy, folder: Path | None, key_file: Path | None, as_json: bool) -> None:

@@ -113,20 +113,6 @@ class SchoolBinding(NamedTuple):
     snapshot: bool = False
     client_session: int | None = None
 
-    def to_read(self, reading: Reading) -> SchoolBinding:
-        """Make the binding of a single reading statement, in place of a transaction to come."""
-        return SchoolBinding(
-            self.school_id,
-            self.read_only,
-            self.client,
-            self.granted,
-            self.state,
-            self.state_parameters,
-            reading,
-            self.snapshot,
-            self.client_session,
-        )
-
 
 class Reading(NamedTuple):
     """A SELECT sent together with the binding, in one round trip, as the whole of its transaction.

@@ -103,7 +103,7 @@ def read(
     DBAPIError, UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended, SchoolUpgrading, SchoolElsewhere,
     NotInstalled.
     """
-    to_send = binding.to_read(reading or Reading())
+    to_send = binding._replace(reading=reading or Reading())
     try:
         return _read(engine, to_send, options)
     except DBAPIError as error:

@@ -46,6 +46,7 @@ from tenants.provisioning.ownership import (
 )
 from tenants.registry.installation import check_expansion
 from tenants.registry.schools import failed_migrations, schema_name, schools, schools_to_lock
+from tenants.signals import TO_STOP, handled
 from tenants.tenancy import Tenancy
 
 MAX_WORKERS = 20
@@ -414,14 +415,5 @@ def stopped_by_signals() -> Iterator[Event]:
         # Not by way of sys.stderr, which may be in the middle of a line.
         os.write(2, b"Finishing what is under way.\n")
 
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
-    numbers = [number for name in names if (number := getattr(signal, name, None)) is not None]
-    before = {number: signal.getsignal(number) for number in numbers}
-    for number in numbers:
-        if before[number] is not signal.SIG_IGN:
-            signal.signal(number, on_signal)
-    try:
+    with handled([each for each in TO_STOP if signal.getsignal(each) != signal.SIG_IGN], on_signal):
         yield stop
-    finally:
-        for number in numbers:
-            signal.signal(number, before[number])
