@@ -125,11 +125,14 @@ def storage_failure() -> StorageFailure | None:
     return None
 
 
-def count_try(limit: RateLimitItem, address: str, *, message: str) -> None:
-    """Count a try, of anything with a limit, from an address; raises TooManyAttempts, with the message, beyond it."""
+def count_try(limit: RateLimitItem, address: str, *key: str, message: str | None = None) -> None:
+    """Count a try, of anything with a limit, from an address; raises TooManyAttempts, with the message, beyond it.
+
+    Tries with another `key` are counted apart.
+    """
     for item, network in _of_networks(limit, address):
-        if not limiter.limiter.hit(item, network):
-            raise TooManyAttempts(_seconds_until_room(item, network), message)
+        if not limiter.limiter.hit(item, *key, network):
+            raise TooManyAttempts(_seconds_until_room(item, *key, network), message)
 
 
 def check_grants(address: str) -> None:
@@ -156,10 +159,7 @@ class WrongCodes:
 
     def record(self) -> None:
         """Count a wrong code; raises TooManyAttempts beyond the limit."""
-        for limit, network in _of_networks(CODES_LIMIT, self.address):
-            if not limiter.limiter.hit(limit, self.school, network):
-                seconds = _seconds_until_room(limit, self.school, network)
-                raise TooManyAttempts(seconds, "Too many wrong codes. Try again later.")
+        count_try(CODES_LIMIT, self.address, self.school, message="Too many wrong codes. Try again later.")
 
 
 def _of_networks(limit: RateLimitItem, address: str) -> list[tuple[RateLimitItem, str]]:
@@ -221,10 +221,7 @@ class LoginThrottle:
 
     def record_success(self, account: str) -> None:
         """Count a right password; raises TooManyAttempts for an account signed in to without end."""
-        for limit, network in _of_networks(SUCCESS_LIMIT, self.address):
-            key = (self.realm, _key(account), network)
-            if not limiter.limiter.hit(limit, *key):
-                raise TooManyAttempts(_seconds_until_room(limit, *key))
+        count_try(SUCCESS_LIMIT, self.address, self.realm, _key(account))
 
     def _limits(self, account: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
         of_account = list(ACCOUNT_LIMITS)

@@ -333,6 +333,6 @@ class TooManyAttempts(DomainError):
 
     type = ErrorType.TOO_MANY_TRIES
 
-    def __init__(self, retry_after: int, message: str = "Too many wrong passwords. Try again later.") -> None:
-        super().__init__(message)
+    def __init__(self, retry_after: int, message: str | None = None) -> None:
+        super().__init__(message or "Too many wrong passwords. Try again later.")
         self.retry_after = retry_after

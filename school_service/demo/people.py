@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from random import Random
 
+from school_service.core.genders import FEMALE, GENDERS, MALE
 from school_service.features.people.usernames import plain
-
-FEMALE, MALE = GENDERS = ("FEMALE", "MALE")
 
 
 @dataclass(frozen=True)

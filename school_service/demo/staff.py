@@ -11,9 +11,10 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.database import db
+from school_service.core.genders import FEMALE
 from school_service.core.statements import execute
 from school_service.demo.context import THIS_YEAR, DemoContext, first_day
-from school_service.demo.people import FEMALE, Person
+from school_service.demo.people import Person
 from school_service.features.classes.models import CohortSubject
 from school_service.features.classes.subject_teachers.service import put_subject_teachers
 from school_service.features.people.employees.service import add_form_teacher, create_employee
@@ -49,15 +50,22 @@ _BLOOD_GROUPS = ("O+", "O+", "O+", "A+", "A+", "B+", "AB+", "O-", "A-")
 
 
 def make_staff(context: DemoContext) -> None:
-    """Make the staff, and give each their role."""
-    roles, settings = _by_name(Role), _Settings()
-    origins = _Origins(context.school.state)
+    """Make the staff, all from the school's own state, and give each their role."""
+    roles, departments = _by_name(Role), _by_name(Department)
+    categories, positions = _by_name(EmployeeCategory), _by_name(Position)
+    nigeria = next(country["id"] for country in list_nationalities() if country["code"] == "NG")
+    state = next(row["id"] for row in list_states() if row["name"] == context.school.state)
+    lgas = [lga["id"] for lga in list_lgas(state=state)]
     for number, post in enumerate(POSTS, 1):
         person = context.population.person()
         employee = create_employee(
             **_employee_fields(person, post),
-            **settings.ids(post),
-            **origins.choose(context),
+            department=departments[post.department],
+            category=categories[post.category],
+            position=positions[post.position],
+            lga=context.population.random.choice(lgas),
+            state=state,
+            nationality=nigeria,
             **_personal_records(context, person, number),
         )
         give_role(user_id=employee.values["user_id"], role=roles[post.role], principal=context.principal)
@@ -84,39 +92,8 @@ def make_subject_teachers(context: DemoContext) -> None:
     execute(put_subject_teachers(assignments=taught))
 
 
-class _Origins:
-    """The origins of the staff: the local government areas of the school's state."""
-
-    def __init__(self, state: str) -> None:
-        self._nigeria = next(country["id"] for country in list_nationalities() if country["code"] == "NG")
-        self._state = next(row["id"] for row in list_states() if row["name"] == state)
-        self._lgas = [lga["id"] for lga in list_lgas(state=self._state)]
-
-    def choose(self, context: DemoContext) -> dict[str, Any]:
-        """Choose a local government area, with its state and nationality."""
-        lga = context.population.random.choice(self._lgas)
-        return {"lga": lga, "state": self._state, "nationality": self._nigeria}
-
-
 def _by_name(model: Any) -> dict[str, UUID]:
     return {record.name: record.id for record in db.session.scalars(select(model))}
-
-
-class _Settings:
-    """The departments, categories and positions of the school, by name."""
-
-    def __init__(self) -> None:
-        self._departments = _by_name(Department)
-        self._categories = _by_name(EmployeeCategory)
-        self._positions = _by_name(Position)
-
-    def ids(self, post: Post) -> dict[str, Any]:
-        """Find the ids of the employees of a post."""
-        return {
-            "department": self._departments[post.department],
-            "category": self._categories[post.category],
-            "position": self._positions[post.position],
-        }
 
 
 def _employee_fields(person: Person, post: Post) -> dict[str, Any]:

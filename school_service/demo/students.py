@@ -8,9 +8,9 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.database import db
+from school_service.core.genders import FEMALE
 from school_service.core.read_models import fetch_row
 from school_service.demo.context import LAST_SESSION, THIS_YEAR, DemoContext, first_day
-from school_service.demo.people import FEMALE
 from school_service.features.classes.enrollments.service import enroll
 from school_service.features.people.guardians.accounts import give_account
 from school_service.features.people.guardians.service import put_link

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, NamedTuple, Protocol
@@ -229,16 +229,15 @@ class Metrics:
         """Read the present figures, as opposed to counts, for a scrape."""
         state: AppState = self._app.extensions["school-service"]
         release = this_release().as_labels()
-        yield _gauge("info", "The release that runs.", tuple(release), [(tuple(release.values()), 1)])
+        yield _figures("info", "The release that runs.", tuple(release), [(tuple(release.values()), 1)])
         waiting = state.shares.count_waiting() + (self.queue.count_waiting() if self.queue else 0)
-        yield _gauge(
-            "queue_length", "Requests that wait for a thread or their school's share.", (), [((), waiting)]
-        )
-        yield _counter(
+        yield _figure("queue_length", "Requests that wait for a thread or their school's share.", waiting)
+        yield _figures(
             "refused_by_shares",
             "Work that was refused since a share was used up, by resource.",
             ("share",),
-            {(share,): count for share, count in refusals().items()},
+            [((share,), count) for share, count in refusals().items()],
+            CounterMetricFamily,
         )
         yield from self._printers()
         yield from self._pools()
@@ -246,10 +245,10 @@ class Metrics:
         if keys is not None:
             age = keys.age()
             words = "Seconds since the identity provider's keys were fetched; +Inf: never."
-            yield _gauge("provider_keys_age_seconds", words, (), [((), float("inf") if age is None else age)])
+            yield _figure("provider_keys_age_seconds", words, float("inf") if age is None else age)
         if self._asks_database:
             yield from self._schools()
-        yield _gauge(
+        yield _figures(
             "busiest_school_requests",
             f"Requests of the {BUSIEST} busiest schools in the last whole {WINDOW:.0f} seconds.",
             ("school",),
@@ -265,13 +264,13 @@ class Metrics:
 
     def _printers(self) -> Iterator[Metric]:
         of_app: Printers = self._app.extensions["printers"]
-        words = "Files that wait for a printer just now."
-        yield _gauge("printers_waiting", words, (), [((), of_app.count_waiting())])
-        yield _counter(
+        yield _figure("printers_waiting", "Files that wait for a printer just now.", of_app.count_waiting())
+        yield _figures(
             "prints",
             "Files that were to be printed, by how that ended.",
             ("outcome",),
-            {(outcome,): count for outcome, count in of_app.count_outcomes().items()},
+            [((outcome,), count) for outcome, count in of_app.count_outcomes().items()],
+            CounterMetricFamily,
         )
 
     def _pools(self) -> Iterator[Metric]:
@@ -280,9 +279,9 @@ class Metrics:
             pools: list[tuple[str, Any]] = [(key or "schools", engine.pool) for key, engine in engines]
         used = [((name, "in_use"), pool.checkedout()) for name, pool in pools]
         idle = [((name, "idle"), pool.checkedin()) for name, pool in pools]
-        yield _gauge("pool_connections", "Connections of a pool.", ("pool", "state"), [*used, *idle])
+        yield _figures("pool_connections", "Connections of a pool.", ("pool", "state"), [*used, *idle])
         waits = [(name, pool.connections.waits) for name, pool in pools if isinstance(pool, SessionPool)]
-        yield _gauge(
+        yield _figures(
             "pool_waiting",
             "Requests that wait for a connection of a pool.",
             ("pool",),
@@ -300,7 +299,7 @@ class Metrics:
     def _schools(self) -> Iterator[Metric]:
         self.database.refresh()
         answers, schools = self.database.read()
-        yield _gauge("database_up", "Whether the database answers.", (), [((), int(answers))])
+        yield _figure("database_up", "Whether the database answers.", answers)
         if schools is None:
             return
         counts = schools.revisions
@@ -309,16 +308,15 @@ class Metrics:
             "behind": sum(count for revision, count in counts.items() if revision in self._older),
         }
         states["newer"] = sum(counts.values()) - sum(states.values())
-        yield _gauge(
+        yield _figures(
             "schools",
             "Schools by the revision of their schema: at this version's, behind it, newer.",
             ("state",),
             [((state,), count) for state, count in states.items()],
         )
-        words = "Schools whose last migration failed."
-        yield _gauge("failed_migrations", words, (), [((), schools.failed_migrations)])
+        yield _figure("failed_migrations", "Schools whose last migration failed.", schools.failed_migrations)
         now = time.time()
-        yield _gauge(
+        yield _figures(
             "backup_age_seconds",
             f"Seconds since a school's newest backup, or since it was made; of the {BACKUPS_NAMED} longest ago.",
             ("school",),
@@ -361,19 +359,18 @@ def count_requests(app: Service) -> Metrics:
     return metrics
 
 
-def _gauge(
-    name: str, words: str, labels: tuple[str, ...], values: list[tuple[tuple[str, ...], float]]
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"school_service_{name}", words, labels=labels)
+def _figure(name: str, words: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"school_service_{name}", words, value)
+
+
+def _figures(
+    name: str,
+    words: str,
+    labels: tuple[str, ...],
+    values: Iterable[tuple[tuple[str, ...], float]],
+    kind: type[GaugeMetricFamily] | type[CounterMetricFamily] = GaugeMetricFamily,
+) -> Metric:
+    family = kind(f"school_service_{name}", words, labels=labels)
     for of, value in values:
-        family.add_metric(of, value)
-    return family
-
-
-def _counter(
-    name: str, words: str, labels: tuple[str, ...], values: dict[tuple[str, ...], float]
-) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"school_service_{name}", words, labels=labels)
-    for of, value in values.items():
         family.add_metric(of, value)
     return family

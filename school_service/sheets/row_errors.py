@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from school_service.core.errors import (
     ANSWER_LIMIT,
     InvalidRows,
-    RowsChanged,
     RowsOfUnknown,
     RowsRefused,
 )
@@ -101,17 +100,6 @@ def raise_row_errors(
         raise kind(reported.rows, reported.bad_rows, reported.summary, member=member)
 
 
-def raise_changed_rows(
-    errors: Iterable[RowError],
-    *,
-    letters: Mapping[str, str] | None = None,
-    people: Mapping[int, str],
-    member: str | None = None,
-) -> None:
-    """Raise RowsChanged if there are errors: values changed by somebody since they were read; else as above."""
-    raise_refused_rows(RowsChanged, errors, letters=letters, people=people, member=member)
-
-
 def raise_refused_rows(
     kind: type[RowsRefused],
     errors: Iterable[RowError],
@@ -120,7 +108,7 @@ def raise_refused_rows(
     people: Mapping[int, str],
     member: str | None = None,
 ) -> None:
-    """Raise an error of this kind if there are errors; else as above."""
+    """Raise an error of this kind, such as RowsChanged, if there are errors; else as above."""
     reported = _reported(errors, letters or {}, people, member)
     if reported.rows:
         raise kind(reported.rows, reported.bad_rows, reported.summary, member=member)

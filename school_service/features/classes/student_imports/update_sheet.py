@@ -12,7 +12,7 @@ from sqlalchemy import Date, Uuid, func, null, or_, select, update
 
 from school_service.auth.principal import CANONICAL_UUID, Principal
 from school_service.core.database import current_school, db
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Conflict, Invalid, RowsChanged
 from school_service.core.facts import fact_of, headed
 from school_service.core.narrowing import caller_has_own, everybodys, judged_before, within
 from school_service.core.records import get, get_referenced, is_one_of, lock_in_order, one_of, unnest_rows
@@ -74,7 +74,7 @@ from school_service.sheets.row_errors import (
     TAKEN,
     UNKNOWN,
     RowError,
-    raise_changed_rows,
+    raise_refused_rows,
     raise_row_errors,
 )
 from school_service.sheets.sheet_files import SheetFile
@@ -425,7 +425,7 @@ class StudentUpdate(SheetUpload[Changes]):
                     )
                     errors.append(RowError(row.number, name, CHANGED, problem, _text(new), _REMEDY))
         people = {row.number: name_with_number(student) for student, row, _ in matched}
-        raise_changed_rows(errors, letters=self.content.letters, people=people)
+        raise_refused_rows(RowsChanged, errors, letters=self.content.letters, people=people)
 
     def _require(self, changed: Iterable[tuple[Any, Mapping[str, Any]]]) -> None:
         """Require an account's permissions for renaming its user; most students have roles given to all alone."""

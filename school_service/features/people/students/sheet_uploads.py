@@ -12,11 +12,12 @@ from typing import Any, Generic
 from zoneinfo import ZoneInfo
 
 from school_service.core.database import request_context
+from school_service.core.errors import RowsChanged
 from school_service.features.audit.service import PastChange, newest_changes
 from school_service.features.people.students.sheet_rows import ClassMember, match_students, not_in_sheet
 from school_service.features.school.settings.service import find_time_zone
 from school_service.sheets.downloads import Download
-from school_service.sheets.row_errors import CHANGED, RowError, raise_changed_rows
+from school_service.sheets.row_errors import CHANGED, RowError, raise_refused_rows
 from school_service.sheets.sheet_reader import Row, SheetContent
 from school_service.sheets.uploads import SheetUpload
 
@@ -118,7 +119,7 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
             else:
                 problem = f"{_problem(each, last, zone)}, after the download,"
                 errors.append(RowError(each.row, each.column, CHANGED, problem, _words(each.new), _REMEDY))
-        raise_changed_rows(errors, letters=self.letters, people=people)
+        raise_refused_rows(RowsChanged, errors, letters=self.letters, people=people)
         return forced
 
 
@@ -146,7 +147,9 @@ def refuse_unexpected_changes(
         )
         for each, last in changes
     ]
-    raise_changed_rows(errors, people={each.row: each.person for each, _ in changes}, member=list_name)
+    raise_refused_rows(
+        RowsChanged, errors, people={each.row: each.person for each, _ in changes}, member=list_name
+    )
 
 
 def _words(value: object | None) -> str:
