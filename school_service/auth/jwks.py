@@ -20,11 +20,10 @@ from urllib.parse import urlsplit
 
 import orjson
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
-from school_service.auth.signing_key import ALGORITHMS_OF_KEYS
+from school_service.auth.signing_key import ALGORITHMS_OF_KEYS, algorithm_of
 
 _log = logging.getLogger(__name__)
 
@@ -336,10 +335,5 @@ def _usable(members: Any) -> ProviderKey | None:
     except (PyJWTError, UnsupportedAlgorithm, ValueError, TypeError, KeyError):
         # One bad key must not make the others useless.
         return None
-    public = key.key  # a private one is of another class
-    strong = (
-        (isinstance(public, rsa.RSAPublicKey) and public.key_size >= 2048)
-        or (isinstance(public, ec.EllipticCurvePublicKey) and isinstance(public.curve, ec.SECP256R1))
-        or isinstance(public, ed25519.Ed25519PublicKey)
-    )
-    return key if strong else None
+    # A private one is of another class.
+    return None if algorithm_of(key.key) is None else key

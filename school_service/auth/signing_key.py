@@ -33,6 +33,16 @@ ALGORITHMS = tuple(chain.from_iterable(ALGORITHMS_OF_KEYS.values()))
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
+
+def algorithm_of(public: object) -> str | None:
+    """Name the algorithm of a public key: of RSA with at least 2048 bits, P-256 or Ed25519; None for any other key."""
+    if isinstance(public, rsa.RSAPublicKey) and public.key_size >= 2048:
+        return "RS256"
+    if isinstance(public, ec.EllipticCurvePublicKey) and isinstance(public.curve, ec.SECP256R1):
+        return "ES256"
+    return "EdDSA" if isinstance(public, ed25519.Ed25519PublicKey) else None
+
+
 # The members of a public key that make its thumbprint (RFC 7638).
 _THUMBPRINT_MEMBERS = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x")}
 
@@ -59,12 +69,9 @@ class SigningKey:
             key = load_pem_private_key(pem.encode(), password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
             raise ConfigError(f"{setting} is no PEM private key without a passphrase.") from None
-        if isinstance(key, rsa.RSAPrivateKey) and key.key_size >= 2048:
-            return cls(key, "RS256")
-        if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
-            return cls(key, "ES256")
-        if isinstance(key, ed25519.Ed25519PrivateKey):
-            return cls(key, "EdDSA")
+        algorithm = algorithm_of(key.public_key())
+        if isinstance(key, PrivateKey) and algorithm is not None:
+            return cls(key, algorithm)
         raise ConfigError(f"{setting} must be RSA of at least 2048 bits, P-256 or Ed25519.")
 
     @classmethod

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from tenants.clock import now
 from tenants.exceptions import AlreadyExists, TenancyError, UnknownSchool
 from tenants.registry.redirect_uris import reserved_in
-from tenants.registry.schools import client_schools, clients
+from tenants.registry.schools import IN_FORCE, client_schools, clients
 
 
 class UnknownClient(TenancyError):
@@ -160,9 +160,8 @@ def rotate_secret(connection: Connection, client_id: str, *, end_tokens: bool = 
 
 def find_client(connection: Connection, client_id: str) -> Client:
     """Find a client in force, not a revoked one, and lock it; without its schools. Raises UnknownClient."""
-    row = connection.execute(
-        select(clients).where(clients.c.id == client_id, clients.c.revoked_at.is_(None)).with_for_update()
-    ).one_or_none()
+    wanted = select(clients).where(clients.c.id == client_id, IN_FORCE)
+    row = connection.execute(wanted.with_for_update()).one_or_none()
     if row is None:
         raise UnknownClient(f"No client {client_id}, or it is revoked.")
     return _client_of(row, ())
@@ -202,18 +201,15 @@ def is_lowered(before: Collection[str] | None, after: Collection[str] | None) ->
 
 def uris_with_reserved_names(connection: Connection) -> list[str]:
     """List redirect URIs with a parameter of our answer in their query, each with its client; new ones are refused."""
-    query = select(clients.c.id, clients.c.redirect_uris).where(clients.c.revoked_at.is_(None))
+    query = select(clients.c.id, clients.c.redirect_uris).where(IN_FORCE)
     rows = connection.execute(query.order_by(clients.c.id))
     return [f"{row.id}: {uri}" for row in rows for uri in row.redirect_uris if reserved_in(uri)]
 
 
 def revoke_client(connection: Connection, client_id: str) -> None:
     """Take a client's grant away; its tokens stop working at once. Raises UnknownClient."""
-    changed = connection.execute(
-        update(clients)
-        .where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
-        .values(revoked_at=now())
-    )
+    in_force = update(clients).where(clients.c.id == client_id, IN_FORCE)
+    changed = connection.execute(in_force.values(revoked_at=now()))
     if changed.rowcount == 0:
         raise UnknownClient(f"No client {client_id}, or it is revoked already.")
 
@@ -237,7 +233,7 @@ def granted_in(
     entered = select(client_schools.c.client_id).where(client_schools.c.school_id == school_id)
     query = select(clients.c.id, clients.c.permissions, clients.c.all_permissions).where(
         clients.c.id.in_(client_ids),
-        clients.c.revoked_at.is_(None),
+        IN_FORCE,
         or_(clients.c.all_schools, clients.c.id.in_(entered)),
     )
     return {
@@ -260,9 +256,8 @@ class TokenClient(NamedTuple):
 def find_token_client(connection: Connection, client_id: str) -> TokenClient | None:
     """Find a client in force, not a revoked one, as it is now; None without such a client."""
     columns = [clients.c[name] for name in TokenClient._fields]
-    row = connection.execute(
-        select(*columns).where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
-    ).one_or_none()
+    wanted = select(*columns).where(clients.c.id == client_id, IN_FORCE)
+    row = connection.execute(wanted).one_or_none()
     return None if row is None else TokenClient(*row)
 
 

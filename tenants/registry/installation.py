@@ -64,6 +64,7 @@ SELECT login.rolname FROM pg_roles login JOIN pg_roles owner ON owner.rolname = 
 WHERE login.rolname = ANY (:logins) AND pg_has_role(login.oid, owner.oid, 'MEMBER')
 """
 _MISSING_ROLE = "SELECT min(name) FROM unnest(CAST(:names AS text[])) AS name WHERE to_regrole(name) IS NULL"
+_ROLE = "SELECT * FROM pg_roles WHERE rolname = :name"
 _LOGINS = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, :login)"
 
 
@@ -90,11 +91,13 @@ def install(tenancy: Tenancy, *, password_policy: str | None = None) -> bool:
         )
     tenancy.placement.prepare(tenancy.admin)
     with _exclusive(tenancy) as connection:
-        created = connection.execute(text("SELECT to_regclass('registry.revision') IS NULL")).scalar_one()
+        created: bool = connection.execute(
+            text("SELECT to_regclass('registry.revision') IS NULL")
+        ).scalar_one()
         if not created:
             check_roles(connection)
         execute_script(connection, "CREATE SCHEMA IF NOT EXISTS registry")
-        _upgrade(connection, tenancy.release)
+        _upgrade(connection, tenancy.release, created=created)
         if created:
             connection.execute(update(installation).values(password_policy=password_policy))
         tenancy.reference(connection)
@@ -109,7 +112,7 @@ def install(tenancy: Tenancy, *, password_policy: str | None = None) -> bool:
         with _exclusive(tenancy) as connection:
             closed = _closed_schools(connection, tenancy)
         _in_batches(tenancy, [login_grant(tenancy, schema) for schema in closed])
-    return bool(created)
+    return created
 
 
 def revoke_unused_memberships(tenancy: Tenancy) -> int:
@@ -217,9 +220,8 @@ def _newer(connection: Connection, revision: str) -> NotInstalled:
     )
 
 
-def _upgrade(connection: Connection, release: str) -> None:
+def _upgrade(connection: Connection, release: str, *, created: bool) -> None:
     """Bring the registry to the newest revision, and note the release of this program."""
-    created = connection.execute(text("SELECT to_regclass('registry.revision') IS NULL")).scalar_one()
     before = None if created else read_revision(connection)
     if before is not None and before not in registry_revisions():
         raise _newer(connection, before)
@@ -266,9 +268,7 @@ def _revoke_public(connection: Connection) -> None:
 
 def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
     login = quote_identifier(name)
-    row = connection.execute(
-        text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}
-    ).one_or_none()
+    row = connection.execute(text(_ROLE), {"name": name}).one_or_none()
     if row is None:
         execute_script(connection, f"CREATE ROLE {login} LOGIN NOINHERIT")
     else:
@@ -312,9 +312,7 @@ def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
 def _provide_owner(connection: Connection, name: str, logins: list[str]) -> None:
     """See that the schools' owner is there, no login and without powers, and that this login may become it."""
     owner = quote_identifier(name)
-    row = connection.execute(
-        text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}
-    ).one_or_none()
+    row = connection.execute(text(_ROLE), {"name": name}).one_or_none()
     if row is None:
         execute_script(connection, f"CREATE ROLE {owner} NOLOGIN NOINHERIT")
     else:

@@ -108,6 +108,8 @@ clients = Table(
     CheckConstraint("idle_days BETWEEN 1 AND 365", name="idle_days"),
     CheckConstraint("session_days BETWEEN 1 AND 365", name="session_days"),
 )
+IN_FORCE = clients.c.revoked_at.is_(None)
+"""Tells whether a client is not revoked."""
 
 client_schools = Table(
     "client_schools",

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, bindparam, func, null, or_, select
 
-from tenants.registry.schools import SHORT_NAME, client_schools, clients, schools
+from tenants.registry.schools import IN_FORCE, SHORT_NAME, client_schools, clients, schools
 
 MOST_CHOICES = 12
 """The most schools of a client for a person to choose from by name."""
@@ -95,7 +95,7 @@ class NamedClient(NamedTuple):
 def find_names(connection: Connection, client_ids: Collection[str]) -> dict[str, NamedClient]:
     """Find clients in force, not revoked ones, by their ids."""
     query = select(clients.c.id, clients.c.name, clients.c.session_number).where(
-        clients.c.id.in_(client_ids), clients.c.revoked_at.is_(None)
+        clients.c.id.in_(client_ids), IN_FORCE
     )
     return {row.id: NamedClient(row.name or row.id, row.session_number) for row in connection.execute(query)}
 
@@ -138,7 +138,7 @@ def _client_query(school_by: str | None) -> Select[Any]:
         clients.c.session_days,
         select(func.json_agg(some.c.school)).scalar_subquery().label("schools"),
         named.label("named"),
-    ).where(clients.c.id == bindparam("client"), clients.c.revoked_at.is_(None))
+    ).where(clients.c.id == bindparam("client"), IN_FORCE)
 
 
 def name_of_school(text: str) -> str:
