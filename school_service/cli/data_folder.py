@@ -486,21 +486,6 @@ def _throw_away(unfinished: Path) -> None:
     shutil.rmtree(unfinished)
 
 
-def _check_way(folder: Path, account: pwd.struct_passwd | None) -> None:
-    """Require passage for PostgreSQL's user through the existing parents of a folder; raises DataFolderError.
-
-    Needed only as root: root may stand in a folder closed to everybody else. No folder is opened: its other
-    content was closed on purpose. `account` is None for a user not known yet: then any user's way.
-    """
-    closed = _closed_way(folder, account)
-    if closed is not None:
-        raise DataFolderError(
-            f"PostgreSQL does not run as root, and its user {account.pw_name if account else SYSTEM_USER} "
-            f"can't pass through {closed}, in which its data lie. Open it, name a folder elsewhere with "
-            "--data-dir, or run this as an ordinary user."
-        )
-
-
 def _closed_way(folder: Path, account: pwd.struct_passwd | None) -> Path | None:
     """Find the nearest parent of a folder closed to PostgreSQL's user; None if there is none."""
     return next((place for place in folder.parents if place.exists() and not _passes(place, account)), None)
@@ -520,8 +505,17 @@ def _permits(status: os.stat_result, account: pwd.struct_passwd | None, wanted: 
 
 
 def _let_pass(folder: Path, account: pwd.struct_passwd) -> None:
-    """Let PostgreSQL's user pass through the data folder, not read it."""
-    _check_way(folder, account)
+    """Let PostgreSQL's user pass through the data folder, not read it; raises DataFolderError if a parent is closed.
+
+    Needed only as root: root may stand in a folder closed to everybody else. No parent is opened: its other content
+    was closed on purpose.
+    """
+    closed = _closed_way(folder, account)
+    if closed is not None:
+        raise DataFolderError(
+            f"PostgreSQL does not run as root, and its user {account.pw_name} can't pass through {closed}, in which "
+            "its data lie. Open it, name a folder elsewhere with --data-dir, or run this as an ordinary user."
+        )
     if not _passes(folder, account):
         folder.chmod(folder.stat().st_mode & 0o7777 | 0o001)
 

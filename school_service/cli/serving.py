@@ -126,17 +126,14 @@ def serve(
         settings, in_folder = settings_of(os.environ, create=True)
         configure_logging(settings.log_level)
         log_release()
-        if workers > 1:
-            if in_folder:
-                _install(settings)
-            folder = chosen_folder() if in_folder else None
-            from school_service.serving.supervisor import supervise
-
-            supervise(listener, settings, workers, threads, folder)
-            return
         if in_folder:
             _install(settings)
-        _serve(settings, listener, threads or DEFAULT_THREADS)
+        if workers > 1:
+            from school_service.serving.supervisor import supervise
+
+            supervise(listener, settings, workers, threads, chosen_folder() if in_folder else None)
+        else:
+            _serve(settings, listener, threads or DEFAULT_THREADS)
 
 
 def _serve(settings: Settings, listener: socket.socket, threads: int, worker: Worker | None = None) -> None:

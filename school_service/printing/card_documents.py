@@ -6,7 +6,7 @@ words on paper. A card has the members of its publication's layout, for ever: ot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from school_service.core.genders import listed_gender
@@ -15,6 +15,7 @@ from school_service.printing.card_subjects import columns_of, is_of_part, part_o
 from school_service.printing.wording import (
     OUTCOMES,
     TERMS,
+    Document,
     age,
     class_name,
     in_line,
@@ -23,8 +24,6 @@ from school_service.printing.wording import (
     place,
     sentence_case,
 )
-
-Document = Mapping[str, Any]
 
 FORM_TEACHER, PRINCIPAL = "Form teacher", "Principal"
 _LETTERHEAD = ("name", "motto", "address", "phone_number", "email_address", "website", "logo")

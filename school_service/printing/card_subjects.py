@@ -14,12 +14,9 @@ from functools import cached_property
 from typing import Any
 
 from school_service.core.texts import position_text
-from school_service.printing.wording import TERMS, decimals, mark, rounded, text_of
-
-Document = Mapping[str, Any]
+from school_service.printing.wording import NOT_THERE, TERMS, Document, decimals, mark, rounded, text_of
 
 CATEGORIES = {"CA1": "CA1", "CA2": "CA2", "CA3": "CA3", "EXAM": "Exam"}
-NOT_THERE = "\N{EN DASH}"
 _ASSESSED = ("CA1", "CA2", "CA3")
 _ABSENCES = {"ABSENT": "ABS", "EXCUSED": "EXC"}
 _INCOMPLETE = "inc"

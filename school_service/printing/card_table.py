@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from school_service.printing.card_subjects import NOT_THERE
-from school_service.printing.wording import Words, words
-
-Document = Mapping[str, Any]
+from school_service.printing.wording import NOT_THERE, Document, Words, words
 
 _EM = 0.62  # of a digit of Noto Sans, and a little room
 _WIDEST = 7.0  # ems: longer cells have several lines

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from school_service.printing.card_subjects import columns_of, heads_of, subjects_of
 from school_service.printing.card_table import table_of, teachers_of
 from school_service.printing.table_fit import fit, pieces_of
-from school_service.printing.wording import Words
-
-Document = Mapping[str, Any]
+from school_service.printing.wording import Document, Words
 
 _WHOLE = 24  # letters of a word that is not broken
 

@@ -6,14 +6,21 @@ A card is printed by the layout of its publication, for ever: the parts of the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from school_service.printing.card_table import share_of, table_of, teachers_of, width_of
 from school_service.printing.class_tables import whole_words
-from school_service.printing.wording import Words, in_line, long_date, mark, running_head, text_of, words
-
-Document = Mapping[str, Any]
+from school_service.printing.wording import (
+    Document,
+    Words,
+    in_line,
+    long_date,
+    mark,
+    running_head,
+    text_of,
+    words,
+)
 
 _LEAST_OF_LINE, _MOST_OF_TRAITS = 25, 3_000  # letters that traits take of a page, and have there
 _MOST_LINES = 25  # that comments and notice begin by themselves, beside those that their length takes

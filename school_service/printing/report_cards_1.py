@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from school_service.printing.report_cards import Document, notes_of, pairs_of, parts_of
+from school_service.printing.report_cards import notes_of, pairs_of, parts_of
+from school_service.printing.wording import Document
 
 
 def compose_card(document: Document, *, address: str | None) -> dict[str, Any]:

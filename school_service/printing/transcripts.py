@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
@@ -10,7 +10,9 @@ from school_service.core.texts import full_name
 from school_service.printing.card_documents import PRINCIPAL, gender_of
 from school_service.printing.report_cards import compose_bands, compose_letterhead, pairs_of
 from school_service.printing.wording import (
+    NOT_THERE,
     TERMS,
+    Document,
     class_name,
     in_line,
     long_date,
@@ -23,9 +25,6 @@ from school_service.printing.wording import (
 
 _GRADE = 4  # characters of a word that fit into the column of grades
 _MOST_LINES = 32  # of a session: a page has room for more, and for its heading
-_NOT_THERE = "\N{EN DASH}"
-
-Document = Mapping[str, Any]
 
 
 def compose_transcript(transcript: Document, *, address: str | None) -> dict[str, Any]:
@@ -77,7 +76,7 @@ def _session(session: Document) -> dict[str, Any]:
         ]
         for subject in session["subjects"]
     ]
-    averages = [_figure(by_term[term]["average"]) if term in by_term else _NOT_THERE for term in terms]
+    averages = [_figure(by_term[term]["average"]) if term in by_term else NOT_THERE for term in terms]
     positions = [_position(by_term.get(term)) for term in terms]
     below = [
         ["Average", *averages, _figure(session["average"]), words(session["grade"], longest=_GRADE) or ""]
@@ -105,7 +104,7 @@ def _has(subjects: Sequence[Document], term: str) -> bool:
 
 
 def _figure(figure: Any) -> str:
-    return text_of(figure) or _NOT_THERE
+    return text_of(figure) or NOT_THERE
 
 
 def _position(figures: Document | None) -> str:

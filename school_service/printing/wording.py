@@ -12,6 +12,12 @@ from zoneinfo import ZoneInfo
 
 from school_service.core.texts import position_text
 
+Document = Mapping[str, Any]
+"""The content of a paper, or a part of it, as JSON has it."""
+
+NOT_THERE = "\N{EN DASH}"
+"""Stands for a figure that there is none of."""
+
 OUTCOMES = {
     "PROMOTED": "Promoted",
     "PROMOTED_ON_TRIAL": "Promoted on trial",
