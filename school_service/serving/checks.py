@@ -31,9 +31,9 @@ _log = logging.getLogger(__name__)
 class Advice(NamedTuple):
     """A sentence about a setting, with its figures and names; `level` is its level in the log."""
 
-    level: int
     sentence: str
     details: dict[str, Any] = {}
+    level: int = logging.WARNING
 
 
 def check_database(
@@ -86,23 +86,22 @@ def _of_settings(settings: Settings, of_placement: str | None, *, strict: bool) 
     """Advise on where schools are placed, the file of the key and the policy of passwords."""
     for sentence in (of_placement, settings.signing_key_warning):
         if sentence:
-            yield Advice(logging.WARNING, sentence)
+            yield Advice(sentence)
     if not strict:
         yield Advice(
-            logging.WARNING,
-            "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones",
+            "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"
         )
 
 
 def _of_address(settings: Settings) -> Iterator[Advice]:
     """Say whether people can sign in by a browser or an app, and advise against doing so without https."""
     if settings.built_in_provider and settings.public_url is None:
-        yield Advice(logging.INFO, "PUBLIC_URL is not set: people can't sign in by a browser or an app here")
+        sentence = "PUBLIC_URL is not set: people can't sign in by a browser or an app here"
+        yield Advice(sentence, level=logging.INFO)
     elif settings.issuer is not None:
         parts = urlsplit(settings.issuer)
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             yield Advice(
-                logging.WARNING,
                 "PUBLIC_URL is not https: whoever listens on the network reads the passwords that people type",
                 {"issuer": settings.issuer},
             )
@@ -112,32 +111,23 @@ def _of_counts(app: Flask) -> Iterator[Advice]:
     """Say that wrong passwords can't be counted, so that nobody can sign in."""
     with app.app_context():
         failure = storage_failure()
-    if failure is not None and failure.refuses:
-        yield Advice(
-            logging.ERROR,
-            "RATE_LIMIT_STORAGE does not let this process in: nobody can sign in, and /health/ready is not ready",
-            {"reason": failure.reason},
-        )
-    elif failure is not None:
-        yield Advice(
-            logging.ERROR,
-            "RATE_LIMIT_STORAGE does not answer: nobody can sign in until it does",
-            {"reason": failure.reason},
-        )
+    if failure is not None:
+        fault = "does not answer: nobody can sign in until it does"
+        if failure.refuses:
+            fault = "does not let this process in: nobody can sign in, and /health/ready is not ready"
+        yield Advice(f"RATE_LIMIT_STORAGE {fault}", {"reason": failure.reason}, logging.ERROR)
 
 
 def _of_records(reserved: list[str], behind: int) -> Iterator[Advice]:
     """Advise on redirect URIs with names of our answer, and schools that are to be migrated."""
     if reserved:
         yield Advice(
-            logging.WARNING,
             "redirect URIs have a parameter of our answer in their own query, so that the client is sent two: register "
             "others (clients edit --redirect-uri)",
             {"redirect_uris": reserved},
         )
     if behind:
         yield Advice(
-            logging.WARNING,
             "schools are at a revision that this version does not serve: they answer 503",
             {"schools": behind},
         )
@@ -177,14 +167,12 @@ def _of_login(login: Row[Any]) -> Iterator[Advice]:
     """Advise against a login with more rights than needed to serve."""
     if login.reads_everything:
         yield Advice(
-            logging.WARNING,
             "the login of DATABASE_URL is a superuser: the wall between schools does not hold for it; name "
             "another there, and the superuser in ADMIN_DATABASE_URL, then run: school-service tenants init",
             {"login": login.rolname},
         )
     elif login.provisions:
         yield Advice(
-            logging.WARNING,
             "the same login serves and provisions: give DATABASE_URL one of its own",
             {"login": login.rolname},
         )
@@ -196,14 +184,12 @@ def _of_connections(
     """Advise against a POOL_SIZE too small for the threads, or too large for PostgreSQL."""
     if settings.pool_size < threads:
         yield Advice(
-            logging.WARNING,
             "POOL_SIZE is less than --threads: requests will wait for a database connection",
             {"pool_size": settings.pool_size, "threads": threads},
         )
     idle = workers * placement.logins * placement.idle_connections(settings.pool_size)
     if idle >= login.connections:
         yield Advice(
-            logging.WARNING,
             "POOL_SIZE asks for more connections than PostgreSQL allows",
             {
                 "pool_size": settings.pool_size,
