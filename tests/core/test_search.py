@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Text, literal, select
+from sqlalchemy import ARRAY, Text, column, func, literal, select
 
 from school_service.core.database import db
 from school_service.core.search import matches, may_match
@@ -20,12 +20,14 @@ def in_school(api):
 
 def judged(cases):
     """Judge (search, text) cases in one statement: whether each matches, and may match by all and the longest word."""
-    columns = []
-    for search, text in cases:
-        sought, read = literal(search, Text), literal(text, Text)
-        columns += [matches(sought, read), may_match(sought, read), may_match(sought, read, longest=True)]
-    answers = iter(db.session.execute(select(*columns)).one())
-    return list(zip(answers, answers, answers, strict=True))
+    searches, texts = zip(*cases, strict=True)
+    arrays = (literal([*each], ARRAY(Text)) for each in (searches, texts))
+    columns = column("sought", Text), column("read", Text)
+    given = func.unnest(*arrays).table_valued(*columns, with_ordinality="place").render_derived()
+    sought, read = given.c.sought, given.c.read
+    judging = matches(sought, read), may_match(sought, read), may_match(sought, read, longest=True)
+    rows = db.session.execute(select(*judging).select_from(given).order_by(given.c.place))
+    return [tuple(row) for row in rows]
 
 
 @pytest.mark.parametrize("text", ["ada o'eze a/1", "abcdefg hij", "nnnn nn", "x", "日本 語𠮷野"])
