@@ -2,9 +2,8 @@
 
 Each operation of the document that needs a permission says what OWN means (`x-own`), as tests/operations.json has it:
 one that says otherwise, or is narrowed and has no case here, fails the first test. A case is sent by a caller of each
-relation for the records of their place, and for those of the other places by all who reach theirs and by who has no
-relation. What is in reach is answered, and holds no student who is not; what is out of reach is answered as an id that
-is of no record.
+relation for the records of their place, and for those of the other places by all who reach theirs. What is in reach is
+answered, and holds no student who is not; what is out of reach is answered as an id that is of no record.
 """
 
 from __future__ import annotations
@@ -893,5 +892,6 @@ def test_what_is_in_reach_and_what_is_not(operations, make, scene, uncommitted_e
                     assert getattr(here, case.at) not in text
                 else:
                     assert (status, text) == unknown, relation
-                for name in case.others if (reaches or relation == "-") and not case.listed else ():
+                elsewhere = case.others if reaches and not case.listed else ()
+                for name in elsewhere:
                     assert answer_to(relation, places[name]) == unknown, (relation, name)
