@@ -10,18 +10,17 @@ from zipfile import ZipFile
 import pytest
 from openpyxl import load_workbook
 
+from tests.features.reach.conftest import Own, make_arms
 from tests.features.results.report_cards.papers import needs_poppler, text_of
-
-# Every test of the module has the same begin, whichever ran before.
-pytestmark = pytest.mark.usefixtures("made_arms")
+from tests.prepared import prepared_for_each
 
 IN_A, IN_B = ["Dr. Ngozi Abah", "Mrs. Ada Òkóró"], ["Mr. Chidi Zubairu"]
 EVERYBODY = [*IN_A, *IN_B]
 
 
-@pytest.fixture
-def taught(arms, make, own):
-    """Assignments to arm A, to all arms, and some that are not of today; every student has a score of the subject."""
+def teach(make):
+    """Assign to arm A, to all arms, and some that are not of today; every student has a score of the subject."""
+    arms, own = make_arms(make), Own(make)
     day = date.fromisoformat(own.today())
     yesterday, tomorrow = str(day - timedelta(days=1)), str(day + timedelta(days=1))
     # By their category none of them teaches.
@@ -50,6 +49,9 @@ def taught(arms, make, own):
         for student in students:
             make.entry(arms.paper, student, batch, 60)
     return arms
+
+
+original, taught = prepared_for_each(teach)
 
 
 def of_term(arms, path, **query):
