@@ -284,10 +284,10 @@ class TestTooManyWrongOnes:
 
         assert sign_in(api, environ_base=proxy).status_code == 200
 
-    def test_two_hundred_guesses_at_one_account_are_slowed_to_ten(self, api):
-        answers = Counter(sign_in(api, password=f"guess {number}").status_code for number in range(200))
+    def test_guesses_at_one_account_are_slowed_to_ten(self, api):
+        answers = [sign_in(api, password=f"guess {number}").status_code for number in range(20)]
 
-        assert answers == {401: 10, 429: 190}
+        assert answers == [401] * 10 + [429] * 10
 
     def test_beyond_ten_from_wherever_an_address_has_one(self, api):
         def guess(address):
@@ -302,10 +302,10 @@ class TestTooManyWrongOnes:
         def guess(address):
             return sign_in(api, password="x", environ_base={"REMOTE_ADDR": address}).status_code
 
-        of_link = Counter(guess(f"2001:db8:1:2::{number:x}") for number in range(80))
-        assert of_link == {401: 10, 429: 70}
+        of_link = [guess(f"2001:db8:1:2::{number:x}") for number in range(15)]
+        assert of_link == [401] * 10 + [429] * 5
         # Beyond ten from everywhere, a network has one; a site four.
-        of_site = Counter(guess(f"2001:db8:1:{number:x}::1") for number in range(3, 60))
+        of_site = Counter(guess(f"2001:db8:1:{number:x}::1") for number in range(3, 20))
         assert of_site[401] <= 4
 
     def test_beyond_a_cap_known_addresses_alone_go_on(self, api, make, messages):
@@ -318,9 +318,9 @@ class TestTooManyWrongOnes:
                 api, "ada", "x", environ_base={"REMOTE_ADDR": f"10.7.{number // 250}.{number % 250}"}
             )
 
-        answers = Counter(guess(number).status_code for number in range(120))
+        answers = Counter(guess(number).status_code for number in range(105))
 
-        assert answers == {401: 100, 429: 20}
+        assert answers == {401: 100, 429: 5}
         refused = sign_in(api, "ada", "s3cret", environ_base={"REMOTE_ADDR": other})
         assert refused.status_code == 429
         assert 60 < int(refused.headers["Retry-After"]) <= 3600
@@ -336,10 +336,10 @@ class TestTooManyWrongOnes:
     def test_the_cap_is_the_same_for_an_unknown_username(self, api):
         answers = Counter(
             sign_in(api, "nobody", "x", environ_base={"REMOTE_ADDR": f"10.8.0.{number}"}).status_code
-            for number in range(120)
+            for number in range(105)
         )
 
-        assert answers == {401: 100, 429: 20}
+        assert answers == {401: 100, 429: 5}
 
     def test_an_address_is_known_for_ninety_days(self, api, make, monkeypatch):
         make.user(username="ada", password="s3cret")
