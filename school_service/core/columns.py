@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Any, Self
 from uuid import UUID, uuid4
 
-from sqlalchemy import DateTime, Numeric, Uuid
+from sqlalchemy import DateTime, ForeignKeyConstraint, Index, Numeric, Uuid
 from sqlalchemy.orm import Mapped, mapped_column
 
 from tenants.clock import now
@@ -46,6 +46,17 @@ def primary_key(info: dict[str, Any] | None = None) -> Mapped[UUID]:
 def created_at(info: dict[str, Any] | None = None) -> Mapped[datetime]:
     """Make the column of the moment of creation, UTC, bound from Python."""
     return mapped_column(DateTime(timezone=True), default=now, info=info)
+
+
+def refers_to(
+    table: str, key: str, beside: str, info: dict[str, Any] | None = None
+) -> tuple[ForeignKeyConstraint, Index]:
+    """Make the foreign key to a record by its id and a column `beside` it that both tables have, and the key's index.
+
+    So a row with a batch and a cohort has a batch of this cohort, under concurrent writes, too.
+    """
+    referring = ForeignKeyConstraint([key, beside], [f"{table}.id", f"{table}.{beside}"], info=info)
+    return referring, Index(None, key, beside)
 
 
 class ScoreFault(Enum):

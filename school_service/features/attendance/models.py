@@ -10,7 +10,6 @@ from sqlalchemy import (
     ARRAY,
     CheckConstraint,
     ForeignKey,
-    ForeignKeyConstraint,
     Index,
     SmallInteger,
     String,
@@ -19,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import Enumeration
+from school_service.core.columns import Enumeration, refers_to
 from school_service.core.database import Record, db
 from school_service.core.deletion import goes_with
 from school_service.core.facts import BY_SERVICE, EMPTIED, STAYS, differing, stored
@@ -154,12 +153,10 @@ class Register(Record):
 
     __tablename__ = "registers"
     __table_args__ = (
-        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
-        ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
-        ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
-        ForeignKeyConstraint(
-            ["cohort_subject_id", "cohort_id"], ["cohort_subjects.id", "cohort_subjects.cohort_id"]
-        ),
+        *refers_to("batches", "batch_id", "cohort_id"),
+        *refers_to("cohorts", "cohort_id", "session_id"),
+        *refers_to("terms", "term_id", "session_id"),
+        *refers_to("cohort_subjects", "cohort_subject_id", "cohort_id"),
         CheckConstraint("part IN ('DAY', 'MORNING', 'AFTERNOON', 'LESSON')", name="part"),
         CheckConstraint(
             "CASE WHEN part = 'LESSON' THEN cohort_subject_id IS NOT NULL AND period IS NOT NULL"
@@ -169,10 +166,6 @@ class Register(Record):
         CheckConstraint("period BETWEEN 1 AND 20", name="period"),
         CheckConstraint("state IN ('NOT_TAKEN', 'DRAFT', 'SUBMITTED')", name="state"),
         CheckConstraint("version >= 0", name="version"),
-        Index(None, "batch_id", "cohort_id"),
-        Index(None, "cohort_id", "session_id"),
-        Index(None, "term_id", "session_id"),
-        Index(None, "cohort_subject_id", "cohort_id"),
         Index(None, "date"),
     )
 

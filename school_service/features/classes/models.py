@@ -9,7 +9,6 @@ from sqlalchemy import (
     CheckConstraint,
     ColumnElement,
     ForeignKey,
-    ForeignKeyConstraint,
     Index,
     Table,
     UniqueConstraint,
@@ -18,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import Enumeration, created_at
+from school_service.core.columns import Enumeration, created_at, refers_to
 from school_service.core.database import Record, db
 from school_service.core.deletion import goes_with
 from school_service.core.facts import BY_SERVICE, STAYS, stored
@@ -76,13 +75,9 @@ class SubjectTeacher(Record):
 
     __tablename__ = "subject_teachers"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["cohort_subject_id", "cohort_id"], ["cohort_subjects.id", "cohort_subjects.cohort_id"]
-        ),
-        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
+        *refers_to("cohort_subjects", "cohort_subject_id", "cohort_id"),
+        *refers_to("batches", "batch_id", "cohort_id"),
         CheckConstraint("starts_on <= ends_on", name="dates"),
-        Index(None, "cohort_subject_id", "cohort_id"),
-        Index(None, "batch_id", "cohort_id"),
         stored(
             "employees",
             "subjects they teach, to which classes, since when and until when",

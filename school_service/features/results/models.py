@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, TEXT_LENGTH, Enumeration, created_at
+from school_service.core.columns import NAME_LENGTH, TEXT_LENGTH, Enumeration, created_at, refers_to
 from school_service.core.database import Record, db
 from school_service.core.deletion import goes_with
 from school_service.core.facts import BY_SERVICE, EMPTIED, STAYS, differing, stored
@@ -79,9 +79,9 @@ class Publication(Record):
     __table_args__ = (
         UniqueConstraint("batch_id", "term_id", "version"),
         UniqueConstraint("id", "term_id"),
-        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
-        ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
-        ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
+        *refers_to("batches", "batch_id", "cohort_id"),
+        *refers_to("cohorts", "cohort_id", "session_id"),
+        *refers_to("terms", "term_id", "session_id"),
         CheckConstraint("version > 0", name="version"),
         CheckConstraint("state IN ('PUBLISHED', 'REOPENED', 'WITHDRAWN', 'SUPERSEDED')", name="state"),
         CheckConstraint(
@@ -91,9 +91,6 @@ class Publication(Record):
             " AND reason IS NOT NULL END",
             name="reopened",
         ),
-        Index(None, "batch_id", "cohort_id"),
-        Index(None, "cohort_id", "session_id"),
-        Index(None, "term_id", "session_id"),
         # Lists are newest first, all of them, or those of a session.
         Index(None, "published_at", "id"),
         Index(None, "session_id", "published_at", "id"),
@@ -149,8 +146,7 @@ class ReportCard(Record):
     __table_args__ = (
         UniqueConstraint("publication_id", "student_id"),
         UniqueConstraint("code"),
-        ForeignKeyConstraint(["publication_id", "term_id"], ["publications.id", "publications.term_id"]),
-        Index(None, "publication_id", "term_id"),
+        *refers_to("publications", "publication_id", "term_id"),
         stored(
             "students",
             "published report cards, each version as it was released, with the photo where cards show it",
@@ -266,13 +262,10 @@ class Metric(Record):
     __tablename__ = "metrics"
     __table_args__ = (
         UniqueConstraint("student_id", "term_id", "metric_type"),
-        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
-        ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
-        ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
+        *refers_to("batches", "batch_id", "cohort_id"),
+        *refers_to("cohorts", "cohort_id", "session_id"),
+        *refers_to("terms", "term_id", "session_id"),
         CheckConstraint(_KNOWN_TYPE, name="metric_type"),
-        Index(None, "batch_id", "cohort_id"),
-        Index(None, "cohort_id", "session_id"),
-        Index(None, "term_id", "session_id"),
         stored("students", "behaviour and skills, 1 to 5", "results", "read:metrics", STAYS, "FSG"),
     )
 

@@ -8,7 +8,6 @@ from uuid import UUID
 from sqlalchemy import (
     CheckConstraint,
     ForeignKey,
-    ForeignKeyConstraint,
     Index,
     LargeBinary,
     SmallInteger,
@@ -24,6 +23,7 @@ from school_service.core.columns import (
     TEXT_LENGTH,
     Enumeration,
     created_at,
+    refers_to,
 )
 from school_service.core.database import Record, db
 from school_service.core.deletion import goes_with
@@ -244,11 +244,9 @@ class Enrollment(Record):
 
     __tablename__ = "enrollments"
     __table_args__ = (
-        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
-        ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
+        *refers_to("batches", "batch_id", "cohort_id"),
+        *refers_to("cohorts", "cohort_id", "session_id"),
         Index(None, "student_id", "started_at"),
-        Index(None, "batch_id", "cohort_id"),
-        Index(None, "cohort_id", "session_id"),
         stored(
             "students",
             "classes and subjects, with when they began and ended",

@@ -12,7 +12,6 @@ from sqlalchemy import (
     CheckConstraint,
     ColumnElement,
     ForeignKey,
-    ForeignKeyConstraint,
     Index,
     Numeric,
     SmallInteger,
@@ -28,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, ExcludeConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, Enumeration, created_at
+from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, Enumeration, created_at, refers_to
 from school_service.core.database import Record, db
 from school_service.core.deletion import goes_with
 from school_service.core.facts import EMPTIED, STAYS, differing, stored
@@ -51,16 +50,10 @@ class Submission(Record):
     __tablename__ = "submissions"
     __table_args__ = (
         UniqueConstraint("cohort_subject_id", "batch_id", "term_id"),
-        ForeignKeyConstraint(
-            ["cohort_subject_id", "cohort_id"], ["cohort_subjects.id", "cohort_subjects.cohort_id"]
-        ),
-        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
-        ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
-        ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
-        Index(None, "cohort_subject_id", "cohort_id"),
-        Index(None, "batch_id", "cohort_id"),
-        Index(None, "cohort_id", "session_id"),
-        Index(None, "term_id", "session_id"),
+        *refers_to("cohort_subjects", "cohort_subject_id", "cohort_id"),
+        *refers_to("batches", "batch_id", "cohort_id"),
+        *refers_to("cohorts", "cohort_id", "session_id"),
+        *refers_to("terms", "term_id", "session_id"),
     )
 
     cohort_subject_id: Mapped[UUID]
@@ -101,23 +94,14 @@ class Assessment(Record):
 
     __tablename__ = "assessments"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["cohort_subject_id", "cohort_id"],
-            ["cohort_subjects.id", "cohort_subjects.cohort_id"],
-            info=_DELETED_GO,
-        ),
-        ForeignKeyConstraint(
-            ["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"], info=_DELETED_GO
-        ),
-        ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"], info=_DELETED_GO),
+        *refers_to("cohort_subjects", "cohort_subject_id", "cohort_id", _DELETED_GO),
+        *refers_to("cohorts", "cohort_id", "session_id", _DELETED_GO),
+        *refers_to("terms", "term_id", "session_id", _DELETED_GO),
         CheckConstraint(
             "category IN ('CA1', 'CA2', 'CA3', 'EXAM', 'FIRST_TERM', 'SECOND_TERM', 'THIRD_TERM')",
             name="category",
         ),
         CheckConstraint("total_points > 0", name="total_points"),
-        Index(None, "cohort_subject_id", "cohort_id"),
-        Index(None, "cohort_id", "session_id"),
-        Index(None, "term_id", "session_id"),
     )
 
     cohort_subject_id: Mapped[UUID]

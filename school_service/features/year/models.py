@@ -11,14 +11,12 @@ from uuid import UUID
 from sqlalchemy import (
     CheckConstraint,
     ForeignKey,
-    ForeignKeyConstraint,
-    Index,
     SmallInteger,
     String,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import created_at
+from school_service.core.columns import created_at, refers_to
 from school_service.core.database import db
 from school_service.core.facts import EMPTIED, STAYS, differing, stored
 from school_service.features.scores.models import FILE_NAME_LENGTH
@@ -38,13 +36,10 @@ class TermComment(db.Model):
 
     __tablename__ = "term_comments"
     __table_args__ = (
-        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
-        ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
-        ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
+        *refers_to("batches", "batch_id", "cohort_id"),
+        *refers_to("cohorts", "cohort_id", "session_id"),
+        *refers_to("terms", "term_id", "session_id"),
         CheckConstraint("times_present BETWEEN 0 AND 400", name="times_present"),
-        Index(None, "batch_id", "cohort_id"),
-        Index(None, "cohort_id", "session_id"),
-        Index(None, "term_id", "session_id"),
         stored(
             "students",
             "how often they came, and comments of form teacher and principal",
