@@ -23,6 +23,7 @@ from school_service.features.results.models import (
     MetricScore,
     Publication,
 )
+from school_service.features.results.publications.judging import Plan
 from school_service.features.results.publications.service import publish, reopen
 from school_service.features.results.submissions.service import submit
 from school_service.features.school.models import CURRENT, TERMS, Enrollment
@@ -99,7 +100,7 @@ def make_results(context: DemoContext) -> None:
         for (of, _), cohort_subject_id in context.cohort_subjects.items():
             if of == classroom:
                 _send(submit(cohort_subject_id=cohort_subject_id, term=_FIRST))
-        _send(publish(batches=context.arms[classroom], term=_FIRST))
+        _send(publish(Plan(context.arms[classroom], _FIRST)))
     _correct(context)
 
 
@@ -127,7 +128,7 @@ def _correct(context: DemoContext) -> None:
             principal=context.principal,
         )
     )
-    _send(publish(batches=[batch], term=_FIRST))
+    _send(publish(Plan([batch], _FIRST)))
 
 
 def _send(answer: BoundQuery | Made) -> None:

@@ -29,13 +29,12 @@ BY_NUMBERS = {
         "max(counted, default=None)": "a percent",
     },
     "figures/answers.py": {
-        "listed.sort(key=lambda each: (_last_if_none(each[1][place]['position']), each[0]))": "a position, a number",
+        "listed.sort(key=lambda each: (last_if_none(each[1][place]['position']), each[0]))": "a position, a number",
     },
     "figures/broadsheets.py": {
         "min(some)": "a percent",
         "max(some)": "a percent",
-        "sorted(students, key=lambda student: (student['position'] is None, student['position'] or 0))":
-            "a position, stably",
+        "sorted(students, key=lambda student: last_if_none(student['position']))": "a position, stably",
         "max((figures[name] for figures in all_of_them if figures[name] is not None), default=None)":
             "a figure of the class",
     },

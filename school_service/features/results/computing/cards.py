@@ -24,6 +24,7 @@ from school_service.features.results.computing.compute import (
     in_hundredths,
 )
 from school_service.features.results.models import BEST, LAYOUT, POOREST
+from school_service.features.scores.models import DEFAULTS
 
 Document = dict[str, Any]
 
@@ -198,6 +199,11 @@ def _comment_of(comments: Sequence[Mapping[str, Any]], average: Decimal | None) 
         max(reached, key=lambda comment: comment["lower_threshold"])["comment"] if reached else None
     )
     return text
+
+
+def rules_of(loaded: Loaded) -> Document:
+    """The settings and grade bands that cards are made by."""
+    return {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
 
 
 def bands(loaded: Loaded) -> list[Document]:

@@ -21,6 +21,7 @@ from school_service.features.results.figures import reads
 from school_service.features.results.figures.broadsheets import (
     POSITION,
     by_position,
+    last_if_none,
     live_broadsheet,
     published_broadsheet,
     session_broadsheet,
@@ -93,12 +94,8 @@ def _of_subject(batch: str | None, row: Row, reach: Reach | None) -> list[dict[s
                 said = subject_result(loaded, subject, person, result)
                 live = {"student": person.student, **said, "state": PROVISIONAL, "version": None}
                 listed.append((places.get((False, person.id), number), live))
-    listed.sort(key=lambda each: (_last_if_none(each[1][place]["position"]), each[0]))
+    listed.sort(key=lambda each: (last_if_none(each[1][place]["position"]), each[0]))
     return [each for _, each in listed]
-
-
-def _last_if_none(position: int | None) -> tuple[bool, int]:
-    return position is None, position or 0
 
 
 def broadsheet(
@@ -112,8 +109,9 @@ def broadsheet(
 ) -> Made:
     """Answer BroadsheetSchema, of a batch in the given term or session; `printed`: the members of its workbook, too.
 
-    `order` sorts the students: by POSITION, then by name; or by NAME. A term's sheet is as it was published last, else
-    live; a session's until its latest published term.
+    `term` is the id of a term or its name in the batch's session, `session` its id or its name. `order` sorts the
+    students: by POSITION, then by name; or by NAME. A term's sheet is as it was published last, else, or if asked for,
+    `live`; a session's until its latest published term.
     """
     if session is not None:
         return Made(reads.class_in_session(batch, session), partial(_broadsheet, order, printed, True))

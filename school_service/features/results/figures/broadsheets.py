@@ -194,7 +194,12 @@ def _put_together(
 
 def by_position(students: Sequence[Document]) -> list[Document]:
     """Put the students of a broadsheet, sorted by name, in the order of their positions; those without one last."""
-    return sorted(students, key=lambda student: (student["position"] is None, student["position"] or 0))
+    return sorted(students, key=lambda student: last_if_none(student["position"]))
+
+
+def last_if_none(position: int | None) -> tuple[bool, int]:
+    """Make the key of a sorting by position: whoever has none comes last."""
+    return position is None, position or 0
 
 
 def passes(figure: Decimal | None, pass_mark: Decimal | None) -> bool:

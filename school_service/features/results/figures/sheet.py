@@ -12,7 +12,7 @@ from school_service.core.read_models import fetch_made
 from school_service.core.texts import full_name, position_text, term_title
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.results.figures.answers import broadsheet
-from school_service.features.results.figures.broadsheets import POSITION, passes
+from school_service.features.results.figures.broadsheets import passes
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import INCOMPLETE, PROVISIONAL
 from school_service.features.school.models import TERMS
@@ -39,25 +39,15 @@ _PERSON = (
 )
 
 
-def download(
-    *,
-    batch: UUID,
-    term: str | None = None,
-    session: str | None = None,
-    live: bool = False,
-    order: str = POSITION,
-) -> tuple[str, bytes]:
+def download(*, batch: UUID, **asked: Any) -> tuple[str, bytes]:
     """Write the broadsheet of a batch in a term, or in a session, as a workbook: the file's name, and the workbook.
 
-    `term` is the id of a term or its name in the batch's session, `session` its id or its name. `live`: as the scores
-    stand, even if there is a publication. `order`: of the students, by position or by name. Raises Invalid, and
-    NotFound if nothing of a session is published.
+    It is the one `asked` for, by the arguments of `answers.broadsheet`. Raises Invalid, and NotFound if nothing of a
+    session is published.
     """
-    sheet = fetch_made(
-        broadsheet(batch=batch, term=term, session=session, live=live, order=order, printed=True)
-    )
+    sheet = fetch_made(broadsheet(batch=batch, **asked, printed=True))
     if sheet is None:
-        check_broadsheet(batch=batch, term=term, session=session)
+        check_broadsheet(batch=batch, **asked)
         raise NotFound("No such broadsheet.")
     audit_change(EXPORT, batch, new={"sheet": "broadsheet", "students": len(sheet["students"])})
     name = f"Broadsheet {sheet['class_name']} {_titled(sheet, ' ')}.xlsx"

@@ -23,6 +23,31 @@ NamesOf = Callable[[Iterable[UUID]], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
+class Plan:
+    """The results to publish: of batches of a cohort in a term, by its id or its name in the batches' session.
+
+    `leave_out` are students without a card, each with a reason, until `take_in` names them. `without_subjects` are
+    cohort subjects with takers in which nothing counts: the next version is without them, too.
+    """
+
+    batches: Sequence[UUID]
+    term: str
+    leave_out: Sequence[Mapping[str, Any]] = ()
+    take_in: Sequence[UUID] = ()
+    without_subjects: Sequence[UUID] = ()
+
+    @property
+    def batch_ids(self) -> list[UUID]:
+        """The batches, each once."""
+        return list(dict.fromkeys(self.batches))
+
+    @property
+    def left_out(self) -> list[UUID]:
+        """The students to leave out."""
+        return [entry["student"] for entry in self.leave_out]
+
+
+@dataclass(frozen=True, slots=True)
 class NewVersion:
     """A batch to publish: the `version` to be, and the people of its cards; `left` are not enrolled in it any more.
 
@@ -54,16 +79,7 @@ class Judged:
     coming: Mapping[str, str]
 
 
-def judge(
-    row: Mapping[str, Any],
-    batches: Sequence[UUID],
-    leave_out: Sequence[UUID],
-    take_in: Sequence[UUID],
-    without_subjects: Sequence[UUID] = (),
-    *,
-    names: NamesOf,
-    rehearsed: bool = False,
-) -> Judged:
+def judge(row: Mapping[str, Any], plan: Plan, *, names: NamesOf, rehearsed: bool = False) -> Judged:
     """Judge a row of `reads.publishing`: each batch gets its next version. `names` gives the names of students.
 
     Raises Invalid for batches unknown or of another cohort, for students to leave out who do not belong to them,
@@ -74,17 +90,17 @@ def judge(
     if whole is None:
         raise RuntimeError("A publication has loaded no class.")
     loaded = whole.shown_to(None)
-    _refuse_batches(batches, row["batches"], loaded.scope["cohort_id"])
+    _refuse_batches(plan.batch_ids, row["batches"], loaded.scope["cohort_id"])
     leaving, coming = dict(row["leaving"] or ()), dict(row["coming"] or ())
-    _refuse_strangers(leave_out, take_in, leaving, coming, names)
-    named = [str(subject) for subject in without_subjects]
+    _refuse_strangers(plan, leaving, coming, names)
+    named = [str(subject) for subject in plan.without_subjects]
     versions = [_next_version(batch, loaded, named) for batch in row["batches"]]
     empty = [batch for batch, version in zip(row["batches"], versions, strict=True) if not version.people]
     if empty:
         raise Incomplete(f"There is nobody in: {_names(empty)}.")
     _refuse_with_assessments(named, versions, {subject.id: subject.name for subject in loaded.subjects})
     record, computed = Record(loaded, row["record"]), compute(loaded.entered)
-    in_the_way = _InTheWay(row, record, {str(batch) for batch in batches})
+    in_the_way = _InTheWay(row, record, {str(batch) for batch in plan.batches})
     _refuse_unsubmitted([*in_the_way.unsubmitted()])
     _refuse_incomplete([*in_the_way.incomplete()])
     earlier = row["earlier"] if loaded.settings["marks"] else ()
@@ -107,7 +123,7 @@ def _without_assessments(loaded: Loaded, members: Collection[str]) -> Iterator[d
     """Name the subjects with takers among the members in which nothing counts; none of a level without marks."""
     if not loaded.settings["marks"]:
         return
-    for subject, taught in zip(loaded.subjects, loaded.entered.subjects, strict=True):
+    for subject, taught in loaded.taught:
         takers = 0 if taught.papers else sum(student in members for student in taught.takers)
         if takers:
             yield {"cohort_subject": subject.id, "subject": subject.name, "takers": takers}
@@ -172,16 +188,12 @@ def _refuse_batches(ids: Collection[UUID], batches: Sequence[Mapping[str, Any]],
 
 
 def _refuse_strangers(
-    leave_out: Sequence[UUID],
-    take_in: Sequence[UUID],
-    leaving: Mapping[str, str],
-    coming: Mapping[str, str],
-    names: NamesOf,
+    plan: Plan, leaving: Mapping[str, str], coming: Mapping[str, str], names: NamesOf
 ) -> None:
     """Raise Invalid for students who can't be left out, or taken in."""
-    twice = names(student for student, times in Counter(leave_out).items() if times > 1)
-    strangers = names(student for student in leave_out if str(student) not in leaving)
-    not_out = names(student for student in take_in if str(student) not in coming)
+    twice = names(student for student, times in Counter(plan.left_out).items() if times > 1)
+    strangers = names(student for student in plan.left_out if str(student) not in leaving)
+    not_out = names(student for student in plan.take_in if str(student) not in coming)
     refuse_named(
         {
             "leave_out": {
@@ -215,7 +227,7 @@ class _InTheWay:
         Each has these arms if other arms are submitted.
         """
         batch_of = {person.id: person.batch for person in self._loaded.everyone}
-        for subject, taught in zip(self._loaded.subjects, self._loaded.entered.subjects, strict=True):
+        for subject, taught in self._loaded.taught:
             if not taught.papers:
                 continue
             takers: dict[str, list[str]] = {}
@@ -247,7 +259,7 @@ class _InTheWay:
     def incomplete(self) -> Iterator[dict[str, Any]]:
         """Name the subjects with blanks, and the students of these."""
         arms = {arm.id for arm in self._arms}
-        for subject, taught in zip(self._loaded.subjects, self._loaded.entered.subjects, strict=True):
+        for subject, taught in self._loaded.taught:
             blank = {student for _, student in blanks(self._loaded.entered, taught)}
             people = [
                 person for person in self._loaded.everyone if person.id in blank and person.batch in arms

@@ -39,7 +39,7 @@ from school_service.core.statements import (
 )
 from school_service.features.audit.service import Change, acting, audit_change, audit_changes
 from school_service.features.people.students.naming import names_of
-from school_service.features.results.computing.cards import bands, card
+from school_service.features.results.computing.cards import card, rules_of
 from school_service.features.results.computing.comparing import class_figures, differences, differs
 from school_service.features.results.computing.stored import StoredCard
 from school_service.features.results.figures.service import check_broadsheet
@@ -54,12 +54,12 @@ from school_service.features.results.models import (
 )
 from school_service.features.results.publications import reads
 from school_service.features.results.publications.chains import chain_of
-from school_service.features.results.publications.judging import Judged, NewVersion, judge, lacks
+from school_service.features.results.publications.judging import Judged, NewVersion, Plan, judge, lacks
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import Batch, Cohort
 from school_service.features.school.sessions.service import check_term
 from school_service.features.school.settings.service import share_settings
-from school_service.features.scores.models import DEFAULTS, GradeConfiguration
+from school_service.features.scores.models import GradeConfiguration
 from school_service.printing.class_tables import class_table
 from tenants.clock import now
 
@@ -100,28 +100,19 @@ def _main_figures(card: Mapping[str, Any]) -> dict[str, Any]:
     return {"average": card["average"], "position": card["batch_figures"]["position"]}
 
 
-def publish(
-    *,
-    batches: Sequence[UUID],
-    term: str,
-    leave_out: Sequence[Mapping[str, Any]] = (),
-    take_in: Sequence[UUID] = (),
-    without_subjects: Sequence[UUID] = (),
-) -> BoundQuery:
+def publish(plan: Plan) -> BoundQuery:
     """Publish the results of batches of a cohort in a term, all or none: the cards of their members.
 
-    `term` is the id of a term or its name in the batches' session. A reopened publication becomes the next version.
-    `leave_out` are students without a card, each with a reason, until `take_in` names them. `without_subjects` are
-    cohort subjects with takers in which nothing counts: the next version is without them, too. Returns the read model
-    of the publications; they are stored in its round trip. Raises Invalid for unknown ids, a batch of another cohort,
-    for students to leave out who do not belong to the batches, students to take in who were not left out, and subjects
-    with something to publish; and Conflict if something has to be done first, naming it.
+    A reopened publication becomes the next version. Returns the read model of the publications; they are stored in its
+    round trip. Raises Invalid for unknown ids, a batch of another cohort, for students to leave out who do not belong
+    to the batches, students to take in who were not left out, and subjects with something to publish; and Conflict if
+    something has to be done first, naming it.
     """
-    judged = _judge(batches, term, leave_out, take_in, without_subjects)
+    judged = _judge(plan)
     moment, scope = now(), judged.record.loaded.scope
     cards = _cards(judged, moment)
     ids = {version.batch: uuid4() for version in judged.versions}
-    _audit(judged, ids, {str(entry["student"]): entry["reason"] for entry in leave_out})
+    _audit(judged, ids, {str(entry["student"]): entry["reason"] for entry in plan.leave_out})
     batch_ids, term_id = [UUID(version.batch) for version in judged.versions], UUID(scope["term_id"])
     left_out = [
         new_row(LeftOut, student_id=student, batch_id=batch, term_id=term_id)
@@ -131,7 +122,7 @@ def publish(
         _replace_cards(batch_ids, term_id),
         _supersede(batch_ids, term_id),
         *([NewRows(left_out)] if left_out else []),
-        *([_take_in(list(take_in), batch_ids, term_id)] if take_in else []),
+        *([_take_in(list(plan.take_in), batch_ids, term_id)] if plan.take_in else []),
         NewRows(_publications(judged, ids, moment, cards)),
     )
     publications = [ids[version.batch] for version in judged.versions for _ in version.people]
@@ -143,19 +134,12 @@ def publish(
     return in_one_round_trip(_mark([*ids.values()], changed, of_class), read=read)
 
 
-def rehearse(
-    *,
-    batches: Sequence[UUID],
-    term: str,
-    leave_out: Sequence[Mapping[str, Any]] = (),
-    take_in: Sequence[UUID] = (),
-    without_subjects: Sequence[UUID] = (),
-) -> list[dict[str, Any]]:
+def rehearse(plan: Plan) -> list[dict[str, Any]]:
     """Answer as `publish` would, and store nothing; raises the same errors, but for subjects without assessments.
 
     The answer names these subjects, and the gaps in the cards.
     """
-    judged = _judge(batches, term, leave_out, take_in, without_subjects, rehearsed=True)
+    judged = _judge(plan, rehearsed=True)
     changed: list[UUID] = []
     of_class: list[UUID] = []
     if any(version.version > 1 for version in judged.versions):
@@ -170,7 +154,7 @@ def rehearse(
             "batch_name": version.name,
             "cohort": scope["cohort_id"],
             "session": {"id": scope["session_id"], "name": scope["session_name"]},
-            "term": {"id": scope["term_id"], "term": scope["term"]},
+            "term": judged.record.loaded.term,
             "version": version.version,
             "state": PUBLISHED,
             "published_at": None,
@@ -202,30 +186,22 @@ def _missing_of(version: NewVersion, missing: Sequence[Mapping[str, Any]] | None
     return {"registers_missing": of_batch}
 
 
-def _judge(
-    batches: Sequence[UUID],
-    term: str,
-    leave_out: Sequence[Mapping[str, Any]],
-    take_in: Sequence[UUID],
-    without_subjects: Sequence[UUID],
-    *,
-    rehearsed: bool = False,
-) -> Judged:
+def _judge(plan: Plan, *, rehearsed: bool = False) -> Judged:
     """Lock all rows of a publication, load them, and check that it may be made."""
-    ids, leaving = list(dict.fromkeys(batches)), [entry["student"] for entry in leave_out]
+    ids, leaving, coming = plan.batch_ids, plan.left_out, list(plan.take_in)
     # None for an empty list: PostgreSQL plans no part of the statement for it.
-    read = reads.publishing(ids[0], ids, term, leaving or None, list(take_in) or None, rehearsed or None)
+    read = reads.publishing(ids[0], ids, plan.term, leaving or None, coming or None, rehearsed or None)
     locks = (
-        reads.lock_cohorts(ids, term),
-        reads.lock_students(ids, [*leaving, *take_in]),
+        reads.lock_cohorts(ids, plan.term),
+        reads.lock_students(ids, [*leaving, *coming]),
         share_settings(),
         _share_bands(),
     )
     row = fetch_document(in_one_round_trip(*locks, read=read))
     if row is None:
-        _refuse_unknown(ids[0], term)
+        _refuse_unknown(ids[0], plan.term)
         raise RuntimeError("The batch and the term are there, and their facts were not found.")
-    return judge(row, ids, leaving, take_in, without_subjects, names=names_of, rehearsed=rehearsed)
+    return judge(row, plan, names=names_of, rehearsed=rehearsed)
 
 
 def _audit(judged: Judged, ids: Mapping[str, UUID], reasons: Mapping[str, str]) -> None:
@@ -285,7 +261,7 @@ def _rules(judged: Judged, version: NewVersion, cards: Mapping[str, dict[str, An
     submitted = {
         subject: by for subject, batch, _, _, *by in judged.row["submissions"] if batch == version.batch
     }
-    rules = {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
+    rules = rules_of(loaded)
     return {
         **rules,
         "table": class_table([cards[person.id] for person in version.people], rules),

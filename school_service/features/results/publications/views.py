@@ -15,6 +15,7 @@ from school_service.features.classes.cohort_subjects.schemas import (
     CohortSubjectSchema,
 )
 from school_service.features.results.publications import reads, service
+from school_service.features.results.publications.judging import Plan
 from school_service.features.results.publications.schemas import (
     ChangedCardSchema,
     DryRunSchema,
@@ -59,7 +60,7 @@ class Publications(MethodView):
         students, gone since or not, and of newcomers with a part in the term.
         """
         act = service.rehearse if options["dry_run"] else service.publish
-        return act(**body)
+        return act(Plan(**body))
 
 
 @blp.route("/publications/<uuid:id>")

@@ -10,11 +10,10 @@ from uuid import UUID
 from school_service.core.exact_json import write_json
 from school_service.core.reach import Reach
 from school_service.core.read_models import Made
-from school_service.features.results.computing.cards import Record, bands, card
+from school_service.features.results.computing.cards import Record, card, rules_of
 from school_service.features.results.computing.class_term.loaded import Loaded
 from school_service.features.results.computing.compute import compute
 from school_service.features.results.report_cards import reads
-from school_service.features.scores.models import DEFAULTS
 from school_service.printing.class_tables import class_table
 
 
@@ -51,7 +50,7 @@ def _drafted(
         for person in loaded.everyone
         if person.batch == batch
     }
-    rules = {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
+    rules = rules_of(loaded)
     # The draft of one student says the same alone as among those of the class.
     rules["table"] = class_table([*of_batch.values()], rules)
     photos = {loaded.everyone[int(number)].id: photo for number, photo in (row["photos"] or {}).items()}

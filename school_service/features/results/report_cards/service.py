@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, Made, fetch_made, fetch_row
 from school_service.core.records import get
 from school_service.core.statements import execute
+from school_service.core.texts import term_title
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.models import Student
 from school_service.features.reach import scopes
@@ -42,53 +44,69 @@ File = tuple[str, Callable[[], bytes]]
 """A file: its name, and the function to print it, without a connection."""
 
 
-def print_card(
-    *,
-    student_id: UUID,
-    term: str,
-    draft: bool,
-    user_id: UUID | None,
-    public_url: str | None,
-    version: int | None = None,
-    session: str | None = None,
-) -> File:
-    """Print a student's published card of a term, as a tagged PDF; or a `draft` of one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedCard:
+    """A student's card that is asked for: the published one of a term, or a `draft` of it.
 
     `term` is the id of a term or its name in the session, by default the student's latest with such a term; `version`
-    is of the batch's results, without it the one in force. `public_url` is the address of the service, for the
-    verification of the card. `user_id` is the owner of the token: students get no drafts and no versions of their own,
-    Forbidden. Raises NotFound, also if no card is published, and Invalid for an unknown term.
+    is of the batch's results, without it the one in force. `user_id` is the owner of the token: students get no drafts
+    and no versions of their own.
     """
-    row = _fetch_card(student_id, term, draft=draft, user_id=user_id, version=version, session=session)
+
+    student_id: UUID
+    term: str
+    draft: bool
+    user_id: UUID | None
+    version: int | None = None
+    session: str | None = None
+
+    def fetch(self) -> dict[str, Any]:
+        """Fetch the contents of the card.
+
+        Raises NotFound, also if no card is published, Invalid for an unknown term, and Forbidden.
+        """
+        asked = (self.student_id, self.term, self.user_id, self.session)
+        row = _fetch(
+            drafting.of_student(*asked) if self.draft else reads.printed_of_student(*asked, self.version)
+        )
+        if row is not None:
+            return row
+        student_id, term, session = self.student_id, self.term, self.session
+        if self.draft or self.version is not None:
+            check_term_result(
+                id=student_id, term=term, session=session, live=self.draft, version=self.version
+            )
+        get(Student, student_id)
+        check_term_of_student(student_id=student_id, term=term, session=session)
+        raise NothingPublished("No report card of this student and term is published.")
+
+
+def print_card(asked: AskedCard, *, public_url: str | None) -> File:
+    """Print a student's card, as a tagged PDF. Raises the errors of `AskedCard.fetch`.
+
+    `public_url` is the address of the service, for the verification of the card.
+    """
+    row, draft = asked.fetch(), asked.draft
     about = orjson.loads(row["about"])
-    of_version = {} if version is None else {"version": version}
-    audit_change(
-        EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft, **of_version}
-    )
+    new = {"paper": "report card", "term": about["term"], "draft": draft}
+    of_version = {} if asked.version is None else {"version": asked.version}
+    audit_change(EXPORT, asked.student_id, new={**new, **of_version})
     name = f"{about['admission_number']} {about['last_name']} {about['first_name']} {_term(about)}"
     return f"{name}{_DRAFT * draft}.pdf", _printing(
         row, title=None, archive=False, draft=draft, public_url=public_url
     )
 
 
-def show_card(
-    *,
-    student_id: UUID,
-    term: str,
-    draft: bool,
-    user_id: UUID | None,
-    version: int | None = None,
-    session: str | None = None,
-) -> dict[str, Any]:
-    """Give the document of a student's card, as `print_card` prints it; the arguments and errors are the same."""
-    row = _fetch_card(student_id, term, draft=draft, user_id=user_id, version=version, session=session)
+def show_card(asked: AskedCard) -> dict[str, Any]:
+    """Give the document of a student's card, as `print_card` prints it. Raises the errors of `AskedCard.fetch`."""
+    row = asked.fetch()
     (printed,) = read_json(row["cards"])
     document = report_card(
         printed["card"],
         rules=printed["rules"],
         outcome=printed["outcome"],
         outcome_class=printed["outcome_class"],
-        drafted_at=now().isoformat() if draft else None,
+        drafted_at=now().isoformat() if asked.draft else None,
         photo=row["photo"],
     )
     published_at, begins = document["published_at"], document["next_term_begins"]
@@ -97,30 +115,6 @@ def show_card(
         "published_at": published_at and datetime.fromisoformat(published_at),
         "next_term_begins": begins and date.fromisoformat(begins),
     }
-
-
-def _fetch_card(
-    student_id: UUID,
-    term: str,
-    *,
-    draft: bool,
-    user_id: UUID | None,
-    version: int | None,
-    session: str | None,
-) -> dict[str, Any]:
-    """Fetch the contents of a student's card. Raises the errors of `print_card`."""
-    if draft:
-        read: BoundQuery | Made = drafting.of_student(student_id, term, user_id, session)
-    else:
-        read = reads.printed_of_student(student_id, term, user_id, session, version)
-    row = _fetch(read)
-    if row is None:
-        if draft or version is not None:
-            check_term_result(id=student_id, term=term, session=session, live=draft, version=version)
-        get(Student, student_id)
-        check_term_of_student(student_id=student_id, term=term, session=session)
-        raise NothingPublished("No report card of this student and term is published.")
-    return row
 
 
 def check_cards(*, id: UUID) -> None:
@@ -239,5 +233,4 @@ def _verify_at(public_url: str | None) -> str | None:
 
 def _term(about: dict[str, Any]) -> str:
     """Name a term with its session, unless its own name has the session already."""
-    term, session = about["term_name"], about["session"]
-    return str(term) if session in term else f"{term} {session}"
+    return term_title(about["term_name"], about["session"], " ")

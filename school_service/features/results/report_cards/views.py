@@ -40,10 +40,11 @@ class StudentReportCard(MethodView):
         Theirs is there once it is published. `format=json` answers all that stands on the paper, and nothing else: the
         figures as they are printed, beside them the words of the paper, such as 2nd =.
         """
-        public_url = app_state().settings.public_url
-        if filters.pop("format") == JSON:
-            return service.show_card(student_id=id, user_id=current_user_id(), **filters)
-        return service.print_card(student_id=id, user_id=current_user_id(), public_url=public_url, **filters)
+        is_shown = filters.pop("format") == JSON
+        asked = service.AskedCard(student_id=id, user_id=current_user_id(), **filters)
+        if is_shown:
+            return service.show_card(asked)
+        return service.print_card(asked, public_url=app_state().settings.public_url)
 
 
 @blp.route("/students/<uuid:id>/report-cards")

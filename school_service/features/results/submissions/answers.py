@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -47,10 +47,6 @@ class Handing:
         self._submitted = {(subject, batch): Submitted(*of) for subject, batch, *of in row["submissions"]}
         self._begun = {batch for _, batch in self._submitted}
         self._people = {person.id: person for person in loaded.everyone}
-
-    def subjects(self) -> Iterator[tuple[Subject, TaughtSubject]]:
-        """Give the cohort's subjects, by name, each with its entries."""
-        return zip(self.loaded.subjects, self.loaded.entered.subjects, strict=True)
 
     def is_begun(self, arm: Arm) -> bool:
         """Tell whether a subject of an arm is submitted."""
@@ -131,35 +127,30 @@ def of_class(batch: UUID, term: str, *, cohort: bool = False, state: str | None 
     The subjects with an assessment that counts or with takers, and the submitted ones in any case; those in a `state`,
     or all.
     """
-    read = reads.of_class(batch, term, cohort or None)
-    return Made(read, partial(_in_state, state, partial(_of_class, None if cohort else str(batch))))
+    return _of_class(batch, term, cohort=cohort, state=state)
 
 
 def of_classes(classes: Sequence[Row], *, state: str | None = None) -> MadeTogether:
     """Answer ListedSubmissionSchema of several classes, each in a term, with the name of the class."""
-    return MadeTogether([_of_named(class_, state) for class_ in classes])
+    return MadeTogether(
+        [
+            _of_class(UUID(each["cohort"]), each["term"], cohort=True, state=state, about=each)
+            for each in classes
+        ]
+    )
 
 
-def _of_named(named: Row, state: str | None) -> Made:
-    about = {name: named[name] for name in ("cohort", "classroom")}
-    of = of_class(UUID(named["cohort"]), named["term"], cohort=True, state=state)
+def _of_class(batch: UUID, term: str, *, cohort: bool, state: str | None, about: Row | None = None) -> Made:
+    named = {} if about is None else {name: about[name] for name in ("cohort", "classroom")}
 
     def make(row: Row, reach: Reach | None) -> list[dict[str, Any]]:
-        return [{**submission, **about} for submission in of.make(row, reach)]
+        listed = _listed(None if cohort else str(batch), row, reach)
+        return [{**submission, **named} for submission in listed if state in (None, submission["state"])]
 
-    return Made(of.read, make)
-
-
-def _in_state(
-    state: str | None,
-    make: Callable[[Row, Reach | None], list[dict[str, Any]]],
-    row: Row,
-    reach: Reach | None,
-) -> list[dict[str, Any]]:
-    return [submission for submission in make(row, reach) if state is None or submission["state"] == state]
+    return Made(reads.of_class(batch, term, cohort or None), make)
 
 
-def _of_class(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str, Any]]:
+def _listed(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str, Any]]:
     loaded = Loaded.of(row)
     if loaded is None:
         return []
@@ -167,7 +158,7 @@ def _of_class(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str
     handing = Handing(row, loaded)
     pairs = (
         (taught, handing.submission(subject, taught, arm))
-        for subject, taught in handing.subjects()
+        for subject, taught in loaded.taught
         for arm in handing.arms
         if (batch is None or arm.id == batch) and (reached is None or (subject.id, arm.id) in reached)
     )
@@ -189,7 +180,7 @@ def _of_subject(batch: str | None, row: Row, _reach: Reach | None) -> dict[str, 
     if loaded is None:
         return None
     handing = Handing(row, loaded)
-    for subject, taught in handing.subjects():
+    for subject, taught in loaded.taught:
         if batch is None:
             return handing.of_all(subject, taught, row["teachers"])
         for arm in handing.arms:
@@ -213,7 +204,7 @@ def _submitting(row: Row, _reach: Reach | None) -> dict[str, Any] | None:
     if loaded is None or not loaded.subjects:
         return None
     handing = Handing(row, loaded)
-    ((subject, taught),) = handing.subjects()
+    ((subject, taught),) = loaded.taught
     batches = []
     blank: list[tuple[Paper, Person]] = []
     for arm in handing.arms:

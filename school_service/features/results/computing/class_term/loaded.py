@@ -187,6 +187,11 @@ class Loaded:
             brought_in=[*self._brought_in(ids)],
         )
 
+    @property
+    def taught(self) -> Iterator[tuple[Subject, TaughtSubject]]:
+        """The cohort's subjects, by name, each with its entries."""
+        return zip(self.subjects, self.entered.subjects, strict=True)
+
     def _papers(self, ids: Sequence[str]) -> Mapping[int, Sequence[Paper]]:
         """The papers that count, by the number of their subject, with everyone's marks."""
         loaded = [(subject, Paper(id, *of)) for id, subject, *of in self.document["papers"]]
