@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CTE, Select, Text, and_, case, cast, func, literal_column, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy import CTE, Select, Text, and_, case, cast, select
 
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, array_of, json_object, read_model
+from school_service.core.statements import row_lock
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.models import Register
 from school_service.features.attendance.sums import roll_up_of
@@ -60,10 +60,8 @@ def sharing(cohort_id: UUID, term_id: UUID) -> Query:
     )
 
 
-@judged_before
-def locking(batch_id: UUID) -> Query:
-    """Lock a batch FOR NO KEY UPDATE: its comments are entered one after the other."""
-    return select(Batch.id).where(Batch.id == batch_id).with_for_update(key_share=True)
+lock_batch = row_lock(Batch)
+"""Locks a batch: its comments are entered one after the other."""
 
 
 @judged_before
@@ -78,26 +76,18 @@ def class_list(batch_id: UUID, term_id: UUID) -> Query:
     cohort_id = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
     belonging = _belonging(batch_id, cohort_id, term_id)
     rolled_up = _rolled_up(belonging, term_id)
-    row = func.json_build_object(
-        "student_id",
-        Student.id,
-        "admission_number",
-        Student.admission_number,
-        "first_name",
-        User.first_name,
-        "middle_name",
-        Student.middle_name,
-        "last_name",
-        User.last_name,
-        "commented",
-        TermComment.student_id.is_not(None),
-        "times_present",
-        _times_present(rolled_up),
-        "typed_present",
-        TermComment.times_present,
-        *(part for column in TEXTS for part in (column.name, column)),
+    row = json_object(
+        student_id=Student.id,
+        admission_number=Student.admission_number,
+        first_name=User.first_name,
+        middle_name=Student.middle_name,
+        last_name=User.last_name,
+        commented=TermComment.student_id.is_not(None),
+        times_present=_times_present(rolled_up),
+        typed_present=TermComment.times_present,
+        **{column.name: column for column in TEXTS},
     )
-    rows = _class_of(select(_aggregated(row)), belonging, term_id, rolled_up)
+    rows = _class_of(select(cast(array_of(row, *BY_NAME), Text)), belonging, term_id, rolled_up)
     opened = select(TermCalendar.times_opened).where(TermCalendar.term_id == term_id)
     return select(
         rows.scalar_subquery().label("rows"),
@@ -131,9 +121,3 @@ def _class_of(selected: Select[Any], belonging: CTE, term_id: Any, rolled_up: An
         .outerjoin(TermComment, of_term)
         .outerjoin(rolled_up, rolled_up.c.student_id == Student.id)
     )
-
-
-def _aggregated(row: Any) -> Any:
-    """Gather rows by name, as the text of a JSON array."""
-    rows = func.json_agg(aggregate_order_by(row, *BY_NAME))
-    return cast(func.coalesce(rows, literal_column("'[]'")), Text)

@@ -141,7 +141,7 @@ def lock_class(place: Place) -> ClassList:
     """
     facts = fetch_one(
         reads.sharing(place.cohort_id, place.term_id),
-        reads.locking(place.batch_id),
+        reads.lock_batch(place.batch_id),
         reads.class_list(place.batch_id, place.term_id),
     )
     refuse_published(facts["published"])

@@ -45,6 +45,7 @@ from school_service.features.school.cohorts.class_sheets import (
     judge_batch,
     judge_term,
     named_details,
+    place_of,
 )
 from school_service.features.year.models import COMMENT_LENGTH, MAX_TIMES_OPENED
 from school_service.sheets.columns import CellType, Column, NumberRange
@@ -77,7 +78,7 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     """
     arm = find_batch(batch, field="batch")
     of_term = find_term(term, arm)
-    listed = list_class(_place(arm, of_term.id))
+    listed = list_class(place_of(arm, of_term.id))
     rows = [{name: getattr(student, name) for name in (*_IDENTITY, *MEMBERS)} for student in listed.students]
     audit_change(EXPORT, arm.id, new={"sheet": "comments", "students": len(rows)})
     table = Table(SHEET, _columns(listed.times_opened, student_columns(arm.name_order)), rows)
@@ -123,7 +124,7 @@ class CommentUpload(ClassSheetUpload[Commented]):
         written = read_details(workbook)
         details = named_details(written, self.arm, {TERM: self.term})
         judge_batch(details, self.arm)
-        self.place = _place(self.arm, judge_term(details, self.arm).id)
+        self.place = place_of(self.arm, judge_term(details, self.arm).id)
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
@@ -216,10 +217,6 @@ class CommentUpload(ClassSheetUpload[Commented]):
 
 
 _IDENTITY = (ADMISSION_NUMBER, "first_name", "last_name")
-
-
-def _place(batch: Any, term_id: UUID) -> Place:
-    return Place(batch.id, batch.cohort_id, batch.session_id, term_id)
 
 
 def _columns(times_opened: int | None, students: Iterable[Column] = STUDENT_COLUMNS) -> list[Column]:

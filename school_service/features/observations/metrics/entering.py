@@ -107,7 +107,9 @@ def enter_metrics(
     writes = [
         write
         for kind, scores in compared.items()
-        for write in storing(scores=scores, trait_ids=listed.trait_ids(kind), common=_common(place, kind))
+        for write in storing(
+            scores=scores, trait_ids=listed.trait_ids(kind), common=CommonColumns(place, kind)
+        )
     ]
     return in_one_round_trip(*writes, read=reads.metrics(place.batch_id, place.term_id))
 
@@ -147,10 +149,6 @@ def _matched(metrics: Sequence[Mapping[str, Any]], listed: _Class) -> list[_Reco
         )
         for given, (student, row) in zip(metrics, rows, strict=True)
     ]
-
-
-def _common(place: Place, metric_type: str) -> CommonColumns:
-    return CommonColumns(place.batch_id, place.cohort_id, place.session_id, place.term_id, metric_type)
 
 
 def _students(rows: str) -> dict[UUID, _Observed]:

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.counters import TRAITS, Counter
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.read_models import Query, array_of, json_object, read_model
 from school_service.core.records import is_one_of
 from school_service.core.statements import lock_through
 from school_service.features.observations.published import published_name
@@ -127,18 +127,14 @@ def students_with_records(batch_id: UUID, term_id: UUID) -> Query:
     )
     return select(
         *(_gathered(batch_id, term_id, kind).label(kind) for kind in METRIC_TYPES),
-        select(_array(trait)).scalar_subquery().label("traits"),
+        select(cast(array_of(trait), Text)).scalar_subquery().label("traits"),
         published_name(batch_id, term_id).label("published"),
     )
 
 
 def _gathered(batch_id: UUID, term_id: UUID, metric_type: str) -> Any:
     listed = class_list(batch_id, term_id, metric_type).subquery(metric_type.lower())
-    return select(_array(func.row_to_json(listed.table_valued()))).scalar_subquery()
-
-
-def _array(rows: Any) -> Any:
-    return func.coalesce(cast(func.json_agg(rows, type_=JSON), Text), "[]")
+    return select(cast(array_of(func.row_to_json(listed.table_valued())), Text)).scalar_subquery()
 
 
 _DEFINITION = (

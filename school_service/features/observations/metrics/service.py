@@ -23,7 +23,7 @@ from school_service.core.errors import Duplicate, Invalid
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import change, get, get_referenced, one_of, unnest_rows
-from school_service.core.statements import execute, in_one_round_trip, new_row, statement
+from school_service.core.statements import in_one_round_trip, new_row, statement
 from school_service.features.audit.service import (
     Change,
     audit_change,
@@ -36,6 +36,7 @@ from school_service.features.observations.published import published_name, refus
 from school_service.features.people.students.sheet_rows import STUDENT_COLUMNS
 from school_service.features.people.students.sheet_uploads import AuditTrail
 from school_service.features.results.models import Metric, MetricDefinition, MetricScore
+from school_service.features.school.cohorts.class_sheets import Place
 from school_service.features.school.models import Batch
 from school_service.sheets.columns import composed_name, words_of
 from school_service.sheets.uploads import RowCounts
@@ -65,10 +66,7 @@ Scores = Mapping[str, int | None]
 class CommonColumns:
     """The columns common to all records of an entry; `sheet` is the file's name, None without one."""
 
-    batch_id: UUID
-    cohort_id: UUID
-    session_id: UUID
-    term_id: UUID
+    place: Place
     metric_type: str
     sheet: str | None = None
 
@@ -183,21 +181,6 @@ def compare_scores(students: Sequence[tuple[Any, Scores]]) -> ComparedScores:
     return ComparedScores(students, changed)
 
 
-def enter_sheet(
-    *,
-    scores: ComparedScores,
-    trait_ids: Mapping[str, UUID],
-    common: CommonColumns,
-    downloaded: str | None = None,
-    forced: Collection[str] = (),
-) -> RowCounts:
-    """Enter the scores of students on a class list, as `storing` does, in one round trip; counts the students."""
-    writes = storing(scores=scores, trait_ids=trait_ids, common=common, downloaded=downloaded, forced=forced)
-    if writes:
-        execute(*writes)
-    return scores.counts
-
-
 def storing(
     *,
     scores: ComparedScores,
@@ -221,10 +204,12 @@ def storing(
     for student, given in scores.students:
         changed = scores.changed.get(student.student_id)
         if changed is None:
-            if given and student.metric_id and UUID(str(student.batch_id)) != common.batch_id:
+            if given and student.metric_id and UUID(str(student.batch_id)) != common.place.batch_id:
                 # The record comes to the arm on whose sheet it stands.
                 updated.append(metric_id := UUID(student.metric_id))
-                changes.append(Change(metric_id, {"batch": student.batch_id}, {"batch": common.batch_id}))
+                changes.append(
+                    Change(metric_id, {"batch": student.batch_id}, {"batch": common.place.batch_id})
+                )
             continue
         stored = student.scores or {}
         after = {name: score for name, score in {**stored, **changed}.items() if score is not None}
@@ -252,13 +237,22 @@ def _writes(
     removed: list[UUID],
     common: CommonColumns,
 ) -> list[BoundQuery]:
-    moment = now()
+    moment, place = now(), common.place
     writes = []
     if created:
         students = [UUID(student) for student in created.values()]
-        writes.append(_create(list(created), students, moment=moment, **asdict(common)))
+        writes.append(
+            _create(
+                list(created),
+                students,
+                **asdict(place),
+                metric_type=common.metric_type,
+                moment=moment,
+                sheet=common.sheet,
+            )
+        )
     if updated:
-        writes.append(_update(updated, common.batch_id, common.cohort_id, moment, common.sheet))
+        writes.append(_update(updated, place.batch_id, place.cohort_id, moment, common.sheet))
     if scores:
         metric_ids, definition_ids, values = (list(each) for each in zip(*scores, strict=True))
         writes.append(_score(metric_ids, definition_ids, values))

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from school_service.core.database import current_school, db
 from school_service.core.errors import SAID_BACK, Invalid
+from school_service.core.statements import execute
 from school_service.core.texts import term_title
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.observations.metrics.reads import class_list
@@ -19,8 +20,8 @@ from school_service.features.observations.metrics.service import (
     CommonColumns,
     Scores,
     compare_scores,
-    enter_sheet,
     list_traits,
+    storing,
 )
 from school_service.features.observations.published import lock_open
 from school_service.features.people.students.naming import name_with_number
@@ -42,6 +43,7 @@ from school_service.features.school.cohorts.class_sheets import (
     judge_batch,
     judge_term,
     named_details,
+    place_of,
 )
 from school_service.features.school.models import Term
 from school_service.sheets.columns import CellType, Column, NumberRange, normalized_name
@@ -172,14 +174,6 @@ class MetricUpload(ClassSheetUpload[Any]):
         )
 
     def store(self, matched: _MatchedRows) -> RowCounts:
-        common = CommonColumns(
-            batch_id=self.arm.id,
-            cohort_id=self.arm.cohort_id,
-            session_id=self.of_term.session_id,
-            term_id=self.of_term.id,
-            metric_type=self.of_type,
-            sheet=self.file_name,
-        )
         students = [
             (student, {name: int(row.values[name]) for name in self.trait_ids if name in row.values})
             for student, row in matched
@@ -193,14 +187,15 @@ class MetricUpload(ClassSheetUpload[Any]):
                 for student, row in matched
                 for name, score in compared.changed.get(student.student_id, {}).items()
             ]
-            return compared.counts
-        return enter_sheet(
+        elif writes := storing(
             scores=compared,
             trait_ids=self.trait_ids,
-            common=common,
+            common=CommonColumns(place_of(self.arm, self.of_term.id), self.of_type, self.file_name),
             downloaded=self.download.moment if self.download else None,
             forced=forced,
-        )
+        ):
+            execute(*writes)
+        return compared.counts
 
     def _replaced(self, matched: _MatchedRows, changed: Mapping[str, Scores]) -> Iterator[Replaced]:
         """Find the scores changed since the download, to be replaced by the sheet."""

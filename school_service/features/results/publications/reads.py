@@ -32,6 +32,7 @@ from sqlalchemy.orm import aliased
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, array_of, json_object, read_model
 from school_service.core.records import is_one_of, lock_in_order, once_locked, one_of, unnest_rows
+from school_service.core.statements import lock_through
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.overviews.reads import missing_registers
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
@@ -519,12 +520,8 @@ def _differing(given: CTE) -> Query:
 # Reopening
 
 
-@read_model
-def lock_cohort(publication_id: UUID) -> Query:
-    """Lock the cohort of a publication FOR NO KEY UPDATE."""
-    return lock_in_order(
-        Cohort, Cohort.id.in_(select(Publication.cohort_id).where(Publication.id == publication_id))
-    )
+lock_cohort_of = lock_through(Publication.cohort_id, Cohort)
+"""Locks the cohort of a publication."""
 
 
 @read_model

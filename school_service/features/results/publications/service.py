@@ -345,7 +345,7 @@ def reopen(
     if subjects:
         raise Invalid.field("subjects", "are named in a dry run")
     locks = (
-        reads.lock_cohort(publication_id),
+        reads.lock_cohort_of(publication_id),
         reads.lock_students_of(publication_id),
         reads.lock_cards_of(publication_id),
     )

@@ -76,6 +76,11 @@ def find_place(batch: UUID, term: str) -> Place:
     return Place(batch, row["cohort_id"], row["session_id"], row["term_id"])
 
 
+def place_of(batch: Any, term_id: UUID) -> Place:
+    """Give the place of a batch (`find_batch`) and a term of its session."""
+    return Place(batch.id, batch.cohort_id, batch.session_id, term_id)
+
+
 @read_model
 def _place(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Select a batch's cohort and session, and the term of it by this text; no row without the batch.
