@@ -36,6 +36,7 @@ from sqlalchemy import (
     Boolean,
     Date,
     DateTime,
+    FromClause,
     Integer,
     Numeric,
     Select,
@@ -435,6 +436,11 @@ def school_value(name: str, value: Callable[[School], str]) -> BindParameter[str
 def service_address() -> BindParameter[str]:
     """The address of the service, for links."""
     return bindparam("service_address", callable_=lambda: request_context().service_address(), type_=Text())
+
+
+def one_row() -> FromClause:
+    """Make a table of one row, for an outer join with a table that may be empty."""
+    return select(literal_column("1").label("one")).subquery("nothing")
 
 
 def array_of(row: Any, *order: Any) -> Any:

@@ -29,6 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import aliased
 
+from school_service.core.read_models import one_row
 from school_service.features.attendance.models import (
     AFTERNOON,
     CLOSED,
@@ -50,7 +51,6 @@ Column = ColumnElement[Any]
 def settings() -> Select[Any]:
     """Select the settings, one row, with the defaults if the school has none."""
     columns: Any = AttendanceSettings.__table__.c
-    nothing = select(literal(1).label("one")).subquery("nothing")
     # Not by COALESCE: a lock that a school has taken away is null, too.
     chosen = (
         case(
@@ -59,7 +59,7 @@ def settings() -> Select[Any]:
         ).label(name)
         for name, default in DEFAULTS.items()
     )
-    return select(*chosen).select_from(nothing).outerjoin(AttendanceSettings, true())
+    return select(*chosen).select_from(one_row()).outerjoin(AttendanceSettings, true())
 
 
 def setting(name: str) -> Column:

@@ -103,6 +103,19 @@ class Picture(Record):
     created_at: Mapped[datetime] = created_at()
 
 
+LETTERHEAD_TEXTS = (
+    "name",
+    "address",
+    "phone_number",
+    "email_address",
+    "website",
+    "motto",
+    "principal_name",
+    "principal_title",
+)
+"""The members of a letterhead that are texts, in the order of the paper."""
+
+
 class Letterhead(Record):
     """The details on paper instead of the registry's details of the school; null if the registry's hold."""
 

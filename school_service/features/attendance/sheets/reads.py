@@ -23,7 +23,8 @@ from school_service.features.attendance.models import (
 )
 from school_service.features.attendance.registers.reads import in_register
 from school_service.features.attendance.sums import COUNTS
-from school_service.features.people.models import Employee, FormTeacher, Student, User
+from school_service.features.people.employees.reads import form_teacher_of
+from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
 from school_service.features.school.models import (
@@ -146,7 +147,7 @@ def term(batch_id: UUID, term_id: UUID) -> Query:
         select(array_of(mark)).where(counting.c.student_id == Student.id).correlate(Student).scalar_subquery()
     )
     listed = (
-        select(array_of(_student("marks", marks), *BY_NAME))
+        select(array_of(_student(marks=marks), *BY_NAME))
         .select_from(people)
         .join(Student, Student.id == people.c.student_id)
         .join(User, User.id == Student.user_id)
@@ -159,7 +160,7 @@ def term(batch_id: UUID, term_id: UUID) -> Query:
             cast(listed.scalar_subquery(), Text).label("students"),
             cast(_codes(), Text).label("codes"),
             calendar.day_parts(settings.c.parts).label("parts"),
-            _form_teacher(batch_id).label("form_teacher"),
+            form_teacher_of(batch_id).label("form_teacher"),
         )
         .select_from(Batch)
         .join(settings, true())
@@ -173,16 +174,16 @@ def _day_registers(batch_id: Any, *conditions: Any) -> Query:
     )
 
 
-def _student(*more: Any) -> Any:
-    return func.json_build_object(
-        "id", Student.id,
-        "admission_number", Student.admission_number,
-        "first_name", User.first_name,
-        "middle_name", Student.middle_name,
-        "last_name", User.last_name,
-        "gender", User.gender,
-        *more,
-    )  # fmt: skip
+def _student(**more: Any) -> Any:
+    return json_object(
+        id=Student.id,
+        admission_number=Student.admission_number,
+        first_name=User.first_name,
+        middle_name=Student.middle_name,
+        last_name=User.last_name,
+        gender=User.gender,
+        **more,
+    )
 
 
 def _students(batch_id: Any, kept: Any, days: Any) -> Any:
@@ -197,7 +198,7 @@ def _students(batch_id: Any, kept: Any, days: Any) -> Any:
         .scalar_subquery()
     )
     return (
-        select(array_of(_student("codes", codes), *BY_NAME))
+        select(array_of(_student(codes=codes), *BY_NAME))
         .select_from(people)
         .join(Student, Student.id == people.c.student_id)
         .join(User, User.id == Student.user_id)
@@ -207,13 +208,8 @@ def _students(batch_id: Any, kept: Any, days: Any) -> Any:
 
 def _codes() -> Any:
     """The school's codes in their order, a JSON array of `[code, name]`; the defaults if it has set none."""
-    own = select(
-        func.json_agg(
-            aggregate_order_by(
-                func.json_build_array(AttendanceCode.code, AttendanceCode.name), AttendanceCode.position
-            )
-        )
-    ).scalar_subquery()
+    code = func.json_build_array(AttendanceCode.code, AttendanceCode.name)
+    own = select(func.json_agg(aggregate_order_by(code, AttendanceCode.position))).scalar_subquery()
     usual = func.json_build_array(*(func.json_build_array(code, name) for code, name, _ in DEFAULT_CODES))
     return func.coalesce(own, usual)
 
@@ -243,20 +239,5 @@ def _days(term_id: Any, settings: Any, kept: Any, counting: Any) -> Any:
         .select_from(each)
         .where(is_shown)
         .correlate(settings)
-        .scalar_subquery()
-    )
-
-
-def _form_teacher(batch_id: Any) -> Any:
-    """The name of a batch's latest form teacher, with the title."""
-    name = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_name, User.last_name)
-    return (
-        select(name)
-        .select_from(FormTeacher)
-        .join(Employee, Employee.id == FormTeacher.employee_id)
-        .join(User, User.id == Employee.user_id)
-        .where(FormTeacher.batch_id == batch_id)
-        .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
-        .limit(1)
         .scalar_subquery()
     )

@@ -54,8 +54,16 @@ from school_service.features.results.models import (
 from school_service.features.results.promotions.reads import promotion_rules
 from school_service.features.results.publications.reads import publications
 from school_service.features.school.cohorts.reads import batches
-from school_service.features.school.letterheads.reads import TEXTS, stored_letterhead
-from school_service.features.school.models import Classroom, Cohort, Enrollment, Subject, Term, TermCalendar
+from school_service.features.school.letterheads.reads import stored_letterhead
+from school_service.features.school.models import (
+    LETTERHEAD_TEXTS,
+    Classroom,
+    Cohort,
+    Enrollment,
+    Subject,
+    Term,
+    TermCalendar,
+)
 from school_service.features.school.sessions.service import sessions, terms
 from school_service.features.school.settings.service import (
     departments,
@@ -196,7 +204,7 @@ def _terms() -> Query:
 def _letterhead() -> Query:
     chosen = stored_letterhead.query().subquery("chosen").c
     pictures = (chosen[name].label(f"{name}_digest") for name in ("logo", "signature"))
-    return select(*(chosen[name] for name in TEXTS), *pictures)
+    return select(*(chosen[name] for name in LETTERHEAD_TEXTS), *pictures)
 
 
 def _next_of_kin() -> Query:

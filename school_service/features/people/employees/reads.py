@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import exists, func, select
@@ -157,6 +158,21 @@ def form_teachers(batch_id: UUID, reach: Reach | None = None) -> Query:
         .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
     )
     return query if reach is None else query.where(scopes.arms_in_reach(reach, FormTeacher.batch_id))
+
+
+def form_teacher_of(batch_id: Any) -> Any:
+    """The name of a batch's latest form teacher, with the title, for use within a statement."""
+    return (
+        select(TITLED_NAME)
+        .select_from(FormTeacher)
+        .join(Employee, Employee.id == FormTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .where(FormTeacher.batch_id == batch_id)
+        .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
+        .limit(1)
+        .correlate_except(FormTeacher, Employee, User)
+        .scalar_subquery()
+    )
 
 
 @read_model

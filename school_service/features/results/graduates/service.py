@@ -9,24 +9,21 @@ from uuid import UUID, uuid4
 
 import orjson
 from sqlalchemy import (
-    JSON,
     Date,
     Integer,
     Text,
     Uuid,
     cast,
     delete,
-    func,
     insert,
     null,
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.counters import GRADUATES, Counter, number_taken, numbers_given_back, numbers_taken
 from school_service.core.errors import Duplicate, Invalid
-from school_service.core.read_models import BoundQuery
+from school_service.core.read_models import BoundQuery, array_of, json_object
 from school_service.core.records import one_of, unknown_reference, unnest_rows
 from school_service.core.statements import Executable, execute, fetch_one, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
@@ -168,14 +165,13 @@ def _insert_all(ids: list[UUID], student_ids: list[UUID], count: int, moment: da
         .returning(Graduate.id, Graduate.number, Graduate.student_id, Graduate.graduation_class)
         .cte("made")
     )
-    graduate = func.json_build_object(
-        "id", made.c.id,
-        "number", made.c.number,
-        "student", made.c.student_id,
-        "graduation_class", made.c.graduation_class,
-    )  # fmt: skip
-    in_order = aggregate_order_by(graduate, made.c.number)
-    return select(cast(func.json_agg(in_order, type_=JSON), Text).label("graduates"))
+    graduate = json_object(
+        id=made.c.id,
+        number=made.c.number,
+        student=made.c.student_id,
+        graduation_class=made.c.graduation_class,
+    )
+    return select(cast(array_of(graduate, made.c.number), Text).label("graduates"))
 
 
 @statement

@@ -7,7 +7,7 @@ counter of graduates last: an undoing, another amendment and a publication with 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import ARRAY, Text, Uuid, cast, column, func, literal, null, select, update
@@ -38,17 +38,13 @@ from school_service.features.results.models import (
 from school_service.features.results.promotions import reads
 from school_service.features.results.promotions.service import (
     ENTITY,
+    TargetBatch,
     decided_without_figures,
     take_up_subjects,
 )
 from tenants.clock import now
 
 Enrollment = Mapping[str, Any]
-
-
-class _Batch(NamedTuple):
-    id: UUID
-    cohort_id: UUID
 
 
 def amend(
@@ -198,7 +194,7 @@ def _moved(
     if there is not None and there["batch"] == batch["id"]:
         return (), there["id"] if made else None
     new = uuid4()
-    place = _Batch(UUID(batch["id"]), UUID(batch["cohort"]))
+    place = TargetBatch.of(batch)
     moving = move_enrollment(student=student_id, enrollment=there, enrollment_id=new, batch=place)
     return moving, str(new)
 

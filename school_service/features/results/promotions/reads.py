@@ -50,12 +50,6 @@ from school_service.features.scores.models import NOT_DELETED, Absence, Assessme
 from school_service.features.year.models import TermComment
 
 _NEXT = aliased(AcademicSession)
-_STUDENT = (
-    "id", Student.id,
-    "admission_number", Student.admission_number,
-    "first_name", User.first_name,
-    "last_name", User.last_name,
-)  # fmt: skip
 
 
 # Rules
@@ -338,13 +332,13 @@ def _unpublished(classes: Any, from_ids: Any, session_id: Any) -> Any:
 def _roster(session_id: Any, from_ids: Any) -> Any:
     """The students in batches, by name, each with their open enrollments and parts of the session's latest card."""
     latest = latest_card(Student.id, session_id)
-    card = func.json_build_object(
-        "publication", latest.c.publication,
-        "version", latest.c.version,
-        "pass_mark", latest.c.card["pass_mark"],
-        "cumulative", latest.c.card["cumulative"],
-        "bases", func.jsonb_path_query_array(latest.c.card, literal_column("'$.subjects[*].subject.base'")),
-    )  # fmt: skip
+    card = json_object(
+        publication=latest.c.publication,
+        version=latest.c.version,
+        pass_mark=latest.c.card["pass_mark"],
+        cumulative=latest.c.card["cumulative"],
+        bases=func.jsonb_path_query_array(latest.c.card, literal_column("'$.subjects[*].subject.base'")),
+    )
     opened = aliased(Enrollment)
     enrollments = (
         select(array_of(_enrollment(opened, **last_day(opened))))
@@ -352,14 +346,17 @@ def _roster(session_id: Any, from_ids: Any) -> Any:
         .correlate(Student)
         .scalar_subquery()
     )
-    student = func.json_build_object(
-        *_STUDENT,
-        "status", Student.status,
-        "admitted_on", Student.admitted_on,
-        "batch", Enrollment.batch_id,
-        "enrollments", enrollments,
-        "card", case((latest.c.publication.is_not(None), card)),
-    )  # fmt: skip
+    student = json_object(
+        id=Student.id,
+        admission_number=Student.admission_number,
+        first_name=User.first_name,
+        last_name=User.last_name,
+        status=Student.status,
+        admitted_on=Student.admitted_on,
+        batch=Enrollment.batch_id,
+        enrollments=enrollments,
+        card=case((latest.c.publication.is_not(None), card)),
+    )
     return (
         select(array_of(student, *BY_NAME))
         .select_from(Enrollment)
@@ -519,13 +516,13 @@ def _graduates() -> Any:
 
 
 def _graduate() -> Any:
-    return func.json_build_object(
-        "id", Graduate.id,
-        "number", Graduate.number,
-        "student", Graduate.student_id,
-        "graduation_class", Graduate.graduation_class,
-        "enrollments", _given_back(),
-    )  # fmt: skip
+    return json_object(
+        id=Graduate.id,
+        number=Graduate.number,
+        student=Graduate.student_id,
+        graduation_class=Graduate.graduation_class,
+        enrollments=_given_back(),
+    )
 
 
 def _resting(promotion_id: Any) -> Any:

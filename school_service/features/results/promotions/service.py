@@ -122,9 +122,16 @@ def _listed(rules: Mapping[str | None, Mapping[str, Any]]) -> list[dict[str, Any
 # Promoting
 
 
-class _Batch(NamedTuple):
+class TargetBatch(NamedTuple):
+    """A batch to go to."""
+
     id: UUID
     cohort_id: UUID
+
+    @classmethod
+    def of(cls, batch: Mapping[str, Any]) -> TargetBatch:
+        """Read it of a document with its `id` and its `cohort`."""
+        return cls(UUID(batch["id"]), UUID(batch["cohort"]))
 
 
 check_promotion_filter = check_of_filters(session=find_session)
@@ -229,10 +236,7 @@ def _writing(promotion_id: UUID, plan: Plan, judged: Judged, moment: datetime) -
         if decision.is_new
     ]
     made = {student: uuid4() for student, _ in new}
-    enrollments = [
-        (made[student], UUID(student), _Batch(UUID(batch["id"]), UUID(batch["cohort"])))
-        for student, batch in new
-    ]
+    enrollments = [(made[student], UUID(student), TargetBatch.of(batch)) for student, batch in new]
     actor, actor_name = acting()
     promotion = new_row(
         Promotion,

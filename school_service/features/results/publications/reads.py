@@ -289,15 +289,15 @@ def _requested(scope: CTE, batch_ids: Any) -> Any:
         .order_by(Publication.version.desc())
         .limit(1)
     )
-    batch = func.json_build_object(
-        "id", Batch.id,
-        "name", CLASS,
-        "arm", Batch.name,
-        "cohort", Batch.cohort_id,
-        "state", in_force.correlate(Batch, scope).scalar_subquery(),
-        "latest", func.coalesce(latest.correlate(Batch, scope).scalar_subquery(), 0),
-        "without_subjects", without.correlate(Batch, scope).scalar_subquery(),
-    )  # fmt: skip
+    batch = json_object(
+        id=Batch.id,
+        name=CLASS,
+        arm=Batch.name,
+        cohort=Batch.cohort_id,
+        state=in_force.correlate(Batch, scope).scalar_subquery(),
+        latest=func.coalesce(latest.correlate(Batch, scope).scalar_subquery(), 0),
+        without_subjects=without.correlate(Batch, scope).scalar_subquery(),
+    )
     query = with_class(select(array_of(batch, Batch.name, Batch.id)).select_from(Batch))
     return query.where(Batch.id == one_of(batch_ids)).correlate(scope).scalar_subquery()
 

@@ -26,6 +26,7 @@ from school_service.features.results.models import (
     ReportCard,
 )
 from school_service.features.school.models import (
+    LETTERHEAD_TEXTS,
     TERMS,
     AcademicSession,
     Batch,
@@ -37,16 +38,6 @@ from school_service.features.school.settings.service import time_zone
 from school_service.features.scores.models import ResultSettings
 from school_service.features.scores.result_settings.reads import bands, setting
 
-SCHOOL = (
-    "name",
-    "address",
-    "phone_number",
-    "email_address",
-    "website",
-    "motto",
-    "principal_name",
-    "principal_title",
-)
 _NO_IDS: Any = literal_column("'{}'::uuid[]")
 
 
@@ -108,7 +99,7 @@ def _transcript(
     student = func.coalesce(newest.c.card["student"], about, type_=JSONB())
     of_school = func.jsonb_build_object(*(part for fact in known.items() for part in fact))
     head: Any = func.coalesce(newest.c.card["letterhead"], cast(letterhead(), JSONB), type_=JSONB())
-    members = (*SCHOOL, "logo", "signature") if on_paper else SCHOOL
+    members = (*LETTERHEAD_TEXTS, "logo", "signature") if on_paper else LETTERHEAD_TEXTS
     more = _of_paper(cards, newest, own, moment) if on_paper else []
     return (
         select(

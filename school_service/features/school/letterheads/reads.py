@@ -5,25 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, case, delete, func, literal, select, true
+from sqlalchemy import Select, case, delete, func, select, true
 from sqlalchemy.orm import aliased
 
 from school_service.core.deletion import unreferred
-from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.read_models import Query, json_object, one_row, read_model
 from school_service.core.statements import statement
-from school_service.features.school.models import LOGO, SIGNATURE, Letterhead, Picture
+from school_service.features.school.models import LETTERHEAD_TEXTS, LOGO, SIGNATURE, Letterhead, Picture
 
-TEXTS = (
-    "name",
-    "address",
-    "phone_number",
-    "email_address",
-    "website",
-    "motto",
-    "principal_name",
-    "principal_title",
-)
-_NOTHING = select(literal(1).label("one"))
 _LOGO, _SIGNATURE = aliased(Picture), aliased(Picture)
 
 
@@ -73,8 +62,8 @@ def delete_unused_picture(picture_id: UUID) -> Any:
 def _of_school(*columns: Any) -> Select[Any]:
     """Select the texts of the school's row, and more of it and its pictures; of a row of nulls if it has none."""
     return (
-        select(*(getattr(Letterhead, name) for name in TEXTS), *columns)
-        .select_from(_NOTHING.subquery("nothing"))
+        select(*(getattr(Letterhead, name) for name in LETTERHEAD_TEXTS), *columns)
+        .select_from(one_row())
         .outerjoin(Letterhead, true())
         .outerjoin(_LOGO, _LOGO.id == Letterhead.logo_id)
         .outerjoin(_SIGNATURE, _SIGNATURE.id == Letterhead.signature_id)

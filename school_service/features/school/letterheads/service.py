@@ -14,7 +14,13 @@ from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.statements import execute, in_one_round_trip, new_row, put_row
 from school_service.features.audit.service import audit_change
 from school_service.features.school.letterheads import reads
-from school_service.features.school.models import LEAST_PIXELS, MOST_PIXELS, Letterhead, Picture
+from school_service.features.school.models import (
+    LEAST_PIXELS,
+    LETTERHEAD_TEXTS,
+    MOST_PIXELS,
+    Letterhead,
+    Picture,
+)
 from school_service.features.school.settings.service import lock_settings
 from school_service.printing.picture_format import JPEG, PNG, PictureLimits, read_format
 from school_service.printing.printers import NotPrinted, print_paper
@@ -35,7 +41,7 @@ LIMITS = PictureLimits(
 )
 
 _ENDINGS = {PNG: "png", JPEG: "jpg"}
-_COLUMNS = (*reads.TEXTS, "logo_id", "signature_id")
+_COLUMNS = (*LETTERHEAD_TEXTS, "logo_id", "signature_id")
 
 
 def change_letterhead(**changes: str | None) -> BoundQuery:

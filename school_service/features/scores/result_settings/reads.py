@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Numeric, Select, Text, cast, column, func, literal, select, true
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, one_row, read_model
 from school_service.features.school.models import TERMS, Classroom
 from school_service.features.scores.models import (
     DEFAULTS,
@@ -17,8 +17,6 @@ from school_service.features.scores.models import (
     LevelSettings,
     ResultSettings,
 )
-
-_NOTHING = select(literal(1).label("one"))
 
 _TERM_WEIGHTS = ("first_term_weight", "second_term_weight", "third_term_weight")
 
@@ -50,10 +48,9 @@ def level_settings(level: str) -> Query:
 def stored_of_level(level: str) -> Query:
     """Select the settings that a level has of its own, with whether a classroom has it; null for each without."""
     has_level = select(Classroom.id).where(Classroom.level == level).exists()
-    nothing = _NOTHING.subquery("nothing")
     return (
         select(has_level.label("known"), *(getattr(LevelSettings, name) for name in OF_LEVEL))
-        .select_from(nothing)
+        .select_from(one_row())
         .outerjoin(LevelSettings, LevelSettings.level == level)
     )
 
@@ -75,8 +72,7 @@ def _of_school_shown() -> dict[str, Any]:
 
 def _of_school(*columns: Any) -> Select[Any]:
     """Select from the school's row, or from a row of nulls if it has none."""
-    nothing = _NOTHING.subquery("nothing")
-    return select(*columns).select_from(nothing).outerjoin(ResultSettings, true())
+    return select(*columns).select_from(one_row()).outerjoin(ResultSettings, true())
 
 
 def _with_defaults() -> dict[str, Any]:

@@ -10,15 +10,14 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import Text, and_, cast, exists, func, literal_column, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy import Text, and_, cast, exists, func, select
 
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.core.columns import MIN_POINTS
 from school_service.core.database import current_school
 from school_service.core.errors import Invalid
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, fetch_row, read_model
+from school_service.core.read_models import Query, array_of, fetch_row, json_object, read_model
 from school_service.core.records import not_found
 from school_service.core.statements import execute
 from school_service.core.texts import term_title
@@ -30,6 +29,8 @@ from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
+    FIRST_NAME,
+    LAST_NAME,
     SERIAL_NUMBER,
     STUDENT_COLUMNS,
     change_of,
@@ -325,19 +326,15 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
     of_assessment = and_(
         GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
     )
-    row = func.json_build_object(
-        ADMISSION_NUMBER,
-        Student.admission_number,
-        "first_name",
-        User.first_name,
-        "last_name",
-        User.last_name,
-        SCORE,
-        GradebookEntry.score,
-        _ENTRY,
-        GradebookEntry.id,
-        *((ABSENCE, _absence_status(Assessment.id), *_arm(Assessment.cohort_id)) if in_full else ()),
-    )
+    row = {
+        ADMISSION_NUMBER: Student.admission_number,
+        FIRST_NAME: User.first_name,
+        LAST_NAME: User.last_name,
+        SCORE: GradebookEntry.score,
+        _ENTRY: GradebookEntry.id,
+    }
+    if in_full:
+        row |= {ABSENCE: _absence_status(Assessment.id), **_arm(Assessment.cohort_id)}
     is_listed = [SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id]
     if reach is not None:
         is_mine = scopes.scores_to_fill_in if batch_id is None else scopes.scores_in_reach
@@ -349,11 +346,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
             .correlate_except(Enrollment)
         )
     rows = (
-        select(
-            cast(
-                func.coalesce(func.json_agg(aggregate_order_by(row, *BY_NAME)), literal_column("'[]'")), Text
-            )
-        )
+        select(cast(array_of(json_object(**row), *BY_NAME), Text))
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
@@ -392,17 +385,16 @@ def _absence_status(assessment_id: Any) -> Any:
     return select(Absence.status).where(of_student).correlate_except(Absence).scalar_subquery()
 
 
-def _arm(cohort_id: Any) -> Iterator[Any]:
+def _arm(cohort_id: Any) -> dict[str, Any]:
     """The name and the id of a student's arm in a cohort, as members of a JSON object."""
-    for member, column in ((ARM, Batch.name), (_ARM_ID, Batch.id)):
-        yield member
-        yield (
-            select(column)
-            .join(Enrollment, Enrollment.batch_id == Batch.id)
-            .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
-            .correlate_except(Batch, Enrollment)
-            .scalar_subquery()
-        )
+    return {
+        member: select(column)
+        .join(Enrollment, Enrollment.batch_id == Batch.id)
+        .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == cohort_id, CURRENT)
+        .correlate_except(Batch, Enrollment)
+        .scalar_subquery()
+        for member, column in ((ARM, Batch.name), (_ARM_ID, Batch.id))
+    }
 
 
 def _columns(

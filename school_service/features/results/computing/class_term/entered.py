@@ -60,14 +60,14 @@ Roster = Callable[[Any, Any], FromClause]
 InReach = Callable[[Reach, FromClause], Column]
 """Tells whether a row of a roster is in reach."""
 
-STUDENT = func.json_build_object(
-    "id", Student.id,
-    "admission_number", Student.admission_number,
-    "first_name", User.first_name,
-    "middle_name", Student.middle_name,
-    "last_name", User.last_name,
-    "gender", func.nullif(User.gender, ""),
-)  # fmt: skip
+STUDENT = json_object(
+    id=Student.id,
+    admission_number=Student.admission_number,
+    first_name=User.first_name,
+    middle_name=Student.middle_name,
+    last_name=User.last_name,
+    gender=func.nullif(User.gender, ""),
+)
 """A student, as results name them."""
 
 SORT_KEYS = ("by_name", "by_admission_number", "by_id")

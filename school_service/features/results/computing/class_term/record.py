@@ -8,15 +8,14 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, FromClause, Text, cast, func, literal_column, select
+from sqlalchemy import CTE, ColumnElement, Text, cast, func, literal_column, select
 from sqlalchemy.orm import aliased
 
-from school_service.core.read_models import json_object, school_value
+from school_service.core.read_models import json_object, one_row, school_value
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.models import Register
 from school_service.features.attendance.sums import roll_up_of
-from school_service.features.people.employees.reads import TITLED_NAME
-from school_service.features.people.models import Employee, FormTeacher, User
+from school_service.features.people.employees.reads import form_teacher_of
 from school_service.features.results.computing.class_term.entered import ClassTerm, listed, rows_of
 from school_service.features.results.computing.class_term.scopes import value_of
 from school_service.features.results.models import Metric, MetricDefinition, MetricScore
@@ -36,7 +35,7 @@ def record(of: ClassTerm) -> Column:
     """A column: the contents of the cards of a class in a term beside figures."""
     term_id = value_of(of.scope, "term_id")
     calendar = json_object(**{name: getattr(TermCalendar, name) for name in _CALENDAR})
-    of_term = _nothing().outerjoin(TermCalendar, TermCalendar.term_id == term_id)
+    of_term = one_row().outerjoin(TermCalendar, TermCalendar.term_id == term_id)
     pictures = func.json_build_array(Letterhead.logo_id, Letterhead.signature_id)
     return json_object(
         letterhead=letterhead(),
@@ -62,17 +61,12 @@ def letterhead() -> Any:
     }
     return (
         select(json_object(**members))
-        .select_from(_nothing())
+        .select_from(one_row())
         .outerjoin(Letterhead, literal_column("true"))
         .outerjoin(logo, logo.id == Letterhead.logo_id)
         .outerjoin(signature, signature.id == Letterhead.signature_id)
         .scalar_subquery()
     )
-
-
-def _nothing() -> FromClause:
-    """One row, for an outer join with a table that may be empty."""
-    return select(literal_column("1").label("one")).subquery("nothing")
 
 
 def _detail(name: str) -> Any:
@@ -82,20 +76,14 @@ def _detail(name: str) -> Any:
 
 def _arms(scope: CTE) -> Any:
     """The batches of the cohort, by name: each with the class's name on paper, and its latest form teacher."""
-    form_teacher = (
-        select(TITLED_NAME)
-        .select_from(FormTeacher)
-        .join(Employee, Employee.id == FormTeacher.employee_id)
-        .join(User, User.id == Employee.user_id)
-        .where(FormTeacher.batch_id == Batch.id)
-        .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
-        .limit(1)
-        .correlate(Batch)
-        .scalar_subquery()
-    )
     on_paper = class_name(scope.c.classroom, Batch.name, scope.c.cohort_id)
     arms = (
-        select(Batch.id, Batch.name, on_paper.label("class_name"), form_teacher.label("form_teacher"))
+        select(
+            Batch.id,
+            Batch.name,
+            on_paper.label("class_name"),
+            form_teacher_of(Batch.id).label("form_teacher"),
+        )
         .join(scope, scope.c.cohort_id == Batch.cohort_id)
         .subquery("arms")
     )
