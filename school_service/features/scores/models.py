@@ -39,6 +39,7 @@ CATEGORIES = Enumeration(
     "AssessmentCategory", "CA1", "CA2", "CA3", "EXAM", "FIRST_TERM", "SECOND_TERM", "THIRD_TERM"
 )
 FILE_NAME_LENGTH = 255
+FULL = Decimal(100)  # percent
 
 
 class Submission(Record):

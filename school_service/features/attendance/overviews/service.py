@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import any_, select
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid, NothingPublished
@@ -17,8 +17,8 @@ from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.class_sheets import find_batch, find_term
-from school_service.features.school.models import TERMS, AcademicSession, Batch, Cohort, Enrollment, Term
-from school_service.features.school.sessions.service import is_term_id
+from school_service.features.school.models import AcademicSession, Batch, Cohort, Enrollment
+from school_service.features.school.sessions.service import check_term
 
 check_day = check_of_filters(cohort=Cohort)
 
@@ -44,18 +44,12 @@ def check_chronic(*, term: str, cohort: UUID | None = None, **_share: Any) -> No
     """Tell whether the given cohort and term are there. Raises Invalid."""
     current = select(AcademicSession.id).where(AcademicSession.current).scalar_subquery()
     session: Any = current if cohort is None else get_referenced(Cohort, cohort, "cohort").session_id
-    _check_term(term, select(Term.id).where(Term.term == term, Term.session_id == session))
+    check_term(term, session)
 
 
 def check_student(*, id: UUID, term: str) -> None:
     """Say why there is nothing to show of a student's attendance. Raises NotFound, and Invalid for an unknown term."""
     student = get(Student, id)
     enrolled = select(Enrollment.session_id).where(Enrollment.student_id == student.id)
-    _check_term(term, select(Term.id).where(Term.term == term, Term.session_id.in_(enrolled)))
+    check_term(term, any_(enrolled.scalar_subquery()))
     raise NothingPublished("The school shows no attendance to families.")
-
-
-def _check_term(term: str, by_name: Any) -> None:
-    meant = by_name if term in TERMS else select(Term.id).where(is_term_id(term))
-    if db.session.scalar(everybodys(meant.limit(1))) is None:
-        raise unknown_reference(Term, "term")

@@ -74,7 +74,8 @@ def register(
 
     No row without the batch, or for a subject of another cohort.
     """
-    kept = select(Register.__table__).where(*_key(batch_id, day, part, cohort_subject_id, period)).cte("kept")
+    of_key = is_register(batch_id, cohort_subject_id, day, period if part is None else part)
+    kept = select(Register.__table__).where(of_key).cte("kept")
     term_id = func.coalesce(kept.c.term_id, calendar.term_of(Cohort.session_id, cast(day, Date)))
     of_day = select(cast(day, Date).label("day")).subquery("of_day")
     listed = _listed(in_register(batch_id, cohort_subject_id, kept, of_day), kept)
@@ -98,7 +99,7 @@ def register(
         .where(Batch.id == batch_id)
     )
     if cohort_subject_id is not None:
-        query = _with_subject(query, cohort_subject_id)
+        query = with_lessons(query, cohort_subject_id).join(Subject, Subject.id == CohortSubject.subject_id)
     return query if reach is None else query.where(in_reach(reach, batch_id, cohort_subject_id))
 
 
@@ -242,26 +243,12 @@ def in_class(batch_id: Any, cohort_subject_id: Any, day: Any) -> Query:
     return query.join(SubjectEnrollment, takes)
 
 
-def _key(batch_id: Any, day: Any, part: Any, cohort_subject_id: Any, period: Any) -> list[Any]:
+def with_lessons(query: Query, cohort_subject_id: Any) -> Query:
+    """Join the subject of lessons, of the batch's cohort, to a query of batches; the query itself without lessons."""
     if cohort_subject_id is None:
-        return [
-            Register.batch_id == batch_id,
-            Register.date == day,
-            Register.part == part,
-            Register.part != LESSON,
-        ]
-    return [
-        Register.cohort_subject_id == cohort_subject_id,
-        Register.batch_id == batch_id,
-        Register.date == day,
-        Register.period == period,
-        Register.part == LESSON,
-    ]
-
-
-def _with_subject(query: Query, cohort_subject_id: Any) -> Query:
+        return query
     of_cohort = and_(CohortSubject.id == cohort_subject_id, CohortSubject.cohort_id == Batch.cohort_id)
-    return query.join(CohortSubject, of_cohort).join(Subject, Subject.id == CohortSubject.subject_id)
+    return query.join(CohortSubject, of_cohort)
 
 
 def _student_with_mark(mark: Any, counts: Any) -> Any:
@@ -295,7 +282,7 @@ def facts_of_registers(
     """
     settings = calendar.settings().cte("settings")
     given = unnest_rows("given", "number", day=(Date, days), part=(String, parts))
-    of_given = is_among(given, batch_id, cohort_subject_id)
+    of_given = is_register(batch_id, cohort_subject_id, given.c.day, given.c.part)
     kept = select(given.c.number, Register.__table__).select_from(given).join(Register, of_given).cte("kept")
     people = _everybody(given, kept, batch_id, cohort_subject_id)
     lessons = cohort_subject_id is not None
@@ -339,19 +326,17 @@ def facts_of_registers(
         .where(Batch.id == batch_id)
         .group_by(Batch.cohort_id, Cohort.session_id, settings.c.lock_after)
     )
-    if lessons:
-        of_cohort = and_(CohortSubject.id == cohort_subject_id, CohortSubject.cohort_id == Batch.cohort_id)
-        query = query.join(CohortSubject, of_cohort)
+    query = with_lessons(query, cohort_subject_id)
     return query if reach is None else query.where(in_reach(reach, batch_id, cohort_subject_id))
 
 
-def is_among(given: Any, batch_id: Any, cohort_subject_id: Any) -> Any:
-    """Tell whether a register is one of those given by day and part, or by day and period."""
-    of_day = and_(Register.batch_id == batch_id, Register.date == given.c.day)
+def is_register(batch_id: Any, cohort_subject_id: Any, day: Any, part: Any) -> Any:
+    """Tell whether a register is that of a batch, a day and a part of it, or of a lesson with its period as `part`."""
+    of_day = and_(Register.batch_id == batch_id, Register.date == day)
     if cohort_subject_id is None:
-        return and_(of_day, Register.part == given.c.part, Register.part != LESSON)
+        return and_(of_day, Register.part == part, Register.part != LESSON)
     of_lesson = and_(Register.cohort_subject_id == cohort_subject_id, Register.part == LESSON)
-    return and_(of_day, of_lesson, Register.period == cast(given.c.part, SmallInteger))
+    return and_(of_day, of_lesson, Register.period == cast(part, SmallInteger))
 
 
 def _everybody(given: Any, kept: CTE, batch_id: Any, cohort_subject_id: Any) -> Any:

@@ -397,7 +397,7 @@ def _share_class(
     Nothing is locked if all registers are there.
     """
     given = unnest_rows("given", None, day=(Date, days), part=(String, parts))
-    of: tuple[Any, ...] = (Term, Cohort, Batch)
+    is_there = reads.is_register(batch_id, cohort_subject_id, given.c.day, given.c.part)
     rows: Any = (
         select(Term.id)
         .select_from(Batch)
@@ -406,16 +406,13 @@ def _share_class(
         .join(Term, Term.id == calendar.term_of(Cohort.session_id, given.c.day))
         .where(
             Batch.id == batch_id,
-            ~exists().where(reads.is_among(given, batch_id, cohort_subject_id)).correlate(given),
+            ~exists().where(is_there).correlate(given),
         )
         .order_by(Term.id)
     )
-    if cohort_subject_id is not None:
-        of = (Term, Cohort, CohortSubject, Batch)
-        rows = rows.join(CohortSubject, CohortSubject.cohort_id == Batch.cohort_id).where(
-            CohortSubject.id == cohort_subject_id
-        )
-    return rows.with_for_update(read=True, key_share=True, of=of)
+    of_lessons = () if cohort_subject_id is None else (CohortSubject,)
+    rows = reads.with_lessons(rows, cohort_subject_id)
+    return rows.with_for_update(read=True, key_share=True, of=(Term, Cohort, *of_lessons, Batch))
 
 
 @statement
@@ -450,9 +447,7 @@ def _make(
         .where(Batch.id == batch_id, term_id.is_not(None))
         .order_by(given.c.day, given.c.part)
     )
-    if lesson:
-        of_cohort = and_(CohortSubject.id == cohort_subject_id, CohortSubject.cohort_id == Batch.cohort_id)
-        rows = rows.join(CohortSubject, of_cohort)
+    rows = reads.with_lessons(rows, cohort_subject_id)
     columns = [
         "id",
         "batch_id",
@@ -475,7 +470,7 @@ def _lock(batch_id: UUID, days: list[date], parts: list[str], cohort_subject_id:
     given = unnest_rows("given", None, day=(Date, days), part=(String, parts))
     return (
         select(Register.id)
-        .join(given, reads.is_among(given, batch_id, cohort_subject_id))
+        .join(given, reads.is_register(batch_id, cohort_subject_id, given.c.day, given.c.part))
         .order_by(Register.id)
         .with_for_update(key_share=True, of=Register)
     )

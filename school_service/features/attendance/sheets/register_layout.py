@@ -6,7 +6,7 @@ below the class the number of students present, boys and girls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal
@@ -15,6 +15,7 @@ from itertools import groupby, pairwise
 
 from openpyxl.utils import get_column_letter
 
+from school_service.features.attendance.models import AFTERNOON, DAY, EXCUSED, LATE, MORNING, PRESENT
 from school_service.sheets.report_writer import lines_of
 from school_service.sheets.workbook_layout import (
     CellStyle,
@@ -30,9 +31,7 @@ from school_service.sheets.workbook_layout import (
 from school_service.sheets.workbook_writer import LINE_HEIGHT
 
 SHEET = "Register"
-DAY, MORNING, AFTERNOON = "DAY", "MORNING", "AFTERNOON"
 _SHORT = {MORNING: "M", AFTERNOON: "A"}
-_PRESENT_KINDS = frozenset({"PRESENT", "LATE"})
 _BOYS, _GIRLS = "MALE", "FEMALE"
 _SEX = {_BOYS: "M", _GIRLS: "F"}
 _CENTS = Decimal("0.01")
@@ -57,7 +56,7 @@ class PrintedMark:
     @property
     def is_present(self) -> bool:
         """Whether the student was there, late or not."""
-        return self.kind in _PRESENT_KINDS
+        return self.kind in (PRESENT, LATE)
 
 
 Slot = tuple[date, str]
@@ -73,11 +72,11 @@ class PrintedStudent:
     gender: str | None
     marks: Mapping[Slot, PrintedMark]
 
-    def present(self, slots: Sequence[Slot]) -> int:
+    def present(self, slots: Collection[Slot]) -> int:
         """How often the student was present in these parts."""
         return sum(slot in self.marks and self.marks[slot].is_present for slot in slots)
 
-    def absent(self, slots: Sequence[Slot]) -> int:
+    def absent(self, slots: Collection[Slot]) -> int:
         """How often the student was absent in these parts."""
         return sum(slot in self.marks and not self.marks[slot].is_present for slot in slots)
 
@@ -141,7 +140,7 @@ class _Column:
     headings: tuple[str, str, str]
     width: float
     of_student: Callable[[int, PrintedStudent], Value]
-    of_row: Callable[[_SummaryRow], Value]
+    of_row: Callable[[_SummaryRow], Value] = lambda _: None
     style: CellStyle = _CELL
     closes_week: bool = False
     closed_name: str | None = None
@@ -153,11 +152,12 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _SummaryRow:
-    """A row below the class: the number of some students present, or another value for each slot."""
+    """A row below the class: the number of some students present, or another value of slots."""
 
     label: str
-    of_slot: Callable[[Slot], Value]
     of_slots: Callable[[Sequence[Slot]], Value]
+    in_each: bool = True
+    """Whether the value stands below each slot, too."""
 
 
 class _Layout:
@@ -178,7 +178,8 @@ class _Layout:
 
     def sheet(self) -> Sheet:
         register, columns = self.register, self.columns
-        lines = [*register.lines, *self._key()]
+        key = "   ".join(f"{code} = {name}" for code, name in register.codes)
+        lines = [*register.lines, key]
         header = len(lines) + 3
         summary = [[column.of_row(row) for column in columns] for row in self._summary()]
         widths = [column.width for column in columns]
@@ -248,7 +249,7 @@ class _Layout:
 
     def _identity(self) -> Iterator[_Column]:
         longest = max((len(student.name) for student in self.register.students), default=0)
-        yield _Column(("", "", "No."), 4, lambda number, _: number, lambda _: None)
+        yield _Column(("", "", "No."), 4, lambda number, _: number)
         yield _Column(
             ("", "", "Admission number"),
             max(
@@ -257,7 +258,6 @@ class _Layout:
                 0,
             ),
             lambda _, student: student.admission_number,
-            lambda _: None,
             style=_LEFT,
         )
         yield _Column(
@@ -271,7 +271,6 @@ class _Layout:
             ("", "", "Sex"),
             4,
             lambda _, student: _SEX.get(student.gender or ""),
-            lambda _: None,
             closes_week=True,
         )
 
@@ -303,23 +302,22 @@ class _Layout:
             ("", "", "Absent"),
             4.2,
             lambda _, student: student.absent(slots) if slots else None,
-            lambda _: None,
             style=_CELL._replace(fill="F0F4F8"),
             upright=True,
             closes_week=True,
         )
 
     def _present_in(self, slot: Slot, row: _SummaryRow) -> Value:
-        return row.of_slot(slot) if slot in self.called else None
+        return row.of_slots([slot]) if row.in_each and slot in self.called else None
 
     def _totals(self) -> Iterator[_Column]:
         slots = [slot for week in self.called_by_week for slot in week]
         figures: tuple[tuple[str, Callable[[PrintedStudent], Value]], ...] = (
             ("Times opened", lambda student: len(student.marks)),
-            ("Present", lambda student: sum(mark.is_present for mark in student.marks.values())),
-            ("of them late", lambda student: student.of_kind("LATE")),
-            ("Absent", lambda student: sum(not mark.is_present for mark in student.marks.values())),
-            ("of them excused", lambda student: student.of_kind("EXCUSED")),
+            ("Present", lambda student: student.present(student.marks.keys())),
+            ("of them late", lambda student: student.of_kind(LATE)),
+            ("Absent", lambda student: student.absent(student.marks.keys())),
+            ("of them excused", lambda student: student.of_kind(EXCUSED)),
             ("Percent", _percent),
         )
         for number, (heading, figure) in enumerate(figures):
@@ -339,13 +337,9 @@ class _Layout:
         boys = [student for student in students if student.gender == _BOYS]
         girls = [student for student in students if student.gender == _GIRLS]
         for label, of in (("Boys present", boys), ("Girls present", girls), ("Present", students)):
-            yield _SummaryRow(
-                label,
-                partial(_present_of, of),
-                partial(_present_in_all, of),
-            )
-        yield _SummaryRow("Times opened", lambda slot: int(slot in self.register.taken), self._opened)
-        yield _SummaryRow("Average present", lambda _: None, self._average)
+            yield _SummaryRow(label, partial(_present_in_all, of))
+        yield _SummaryRow("Times opened", self._opened)
+        yield _SummaryRow("Average present", self._average, in_each=False)
 
     def _opened(self, slots: Sequence[Slot]) -> int:
         """How often the class was called."""
@@ -355,9 +349,6 @@ class _Layout:
         """How many were present on average when the class was called."""
         taken = [slot for slot in slots if slot in self.register.taken]
         return _average(_present_in_all(self.register.students, taken), len(taken))
-
-    def _key(self) -> list[str]:
-        return ["   ".join(f"{code} = {name}" for code, name in self.register.codes)]
 
     def _with_names(self, rows: list[list[Value]]) -> list[list[Value]]:
         """Write the name of a closed day into the first row of its columns, which are shown as one cell."""
@@ -500,22 +491,15 @@ def _day_headings(day: date, part: str, *, first: bool) -> tuple[str, str]:
     return (f"{day:%a} {day.day}" if first else ""), _SHORT[part]
 
 
-def _cell_of(mark: PrintedMark | None) -> Value:
+def _mark_of(slot: Slot, _number: int, student: PrintedStudent) -> Value:
+    mark = student.marks.get(slot)
     if mark is None:
         return None
     return mark.code if mark.is_present else Marked(mark.code)
 
 
-def _mark_of(slot: Slot, _number: int, student: PrintedStudent) -> Value:
-    return _cell_of(student.marks.get(slot))
-
-
 def _figure_of(figure: Callable[[PrintedStudent], Value], _number: int, student: PrintedStudent) -> Value:
     return figure(student)
-
-
-def _present_of(students: Sequence[PrintedStudent], slot: Slot) -> Value:
-    return _present_in_all(students, [slot])
 
 
 def _present_in_all(students: Sequence[PrintedStudent], slots: Sequence[Slot]) -> int:
@@ -523,9 +507,7 @@ def _present_in_all(students: Sequence[PrintedStudent], slots: Sequence[Slot]) -
 
 
 def _percent(student: PrintedStudent) -> Decimal | None:
-    opened = len(student.marks)
-    present = sum(mark.is_present for mark in student.marks.values())
-    return _average(100 * present, opened)
+    return _average(100 * student.present(student.marks.keys()), len(student.marks))
 
 
 def _average(total: int, times: int) -> Decimal | None:

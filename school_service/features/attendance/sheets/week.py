@@ -84,9 +84,7 @@ def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
     no day of the week.
     """
     arm = find_batch(batch, field="batch")
-    if week.weekday() != 0:
-        raise Invalid.field("week", "is no Monday")
-    stored = fetch_one(reads.week(batch, _days_of(week)))
+    stored = fetch_one(reads.week(batch, _days_of(_monday(week))))
     times = [(date.fromisoformat(time["date"]), time["part"]) for time in orjson.loads(stored["times"])]
     if not times:
         raise Conflict(f"School is open on no day of the week of {week}.")
@@ -345,6 +343,7 @@ def _days_of(monday: date) -> list[date]:
 
 
 def _monday(day: date) -> date:
+    """Refuse a day that is no Monday. Raises Invalid."""
     if day.weekday() != 0:
         raise Invalid.field("week", "is no Monday")
     return day

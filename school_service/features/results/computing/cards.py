@@ -87,7 +87,7 @@ class Arm(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Record:
+class ClassRecord:
     """The contents of cards beside figures: the document of `class_term.record`, and its class."""
 
     loaded: Loaded
@@ -149,7 +149,7 @@ class Record:
 
 
 def card(
-    record: Record, computed: Computed, person: Person, *, version: int | None, published_at: str | None
+    record: ClassRecord, computed: Computed, person: Person, *, version: int | None, published_at: str | None
 ) -> Document:
     """Write a student's whole card: of a version published at a moment, or of a draft."""
     loaded, arm = record.loaded, record.arms[person.batch]
@@ -171,7 +171,7 @@ def card(
     }
 
 
-def comments_of(record: Record, computed: Computed, person: Person) -> dict[str, str | None]:
+def comments_of(record: ClassRecord, computed: Computed, person: Person) -> dict[str, str | None]:
     """The comments on a student; without a principal's, the settings' comment for the average."""
     form_teacher, principal, _ = record.comments.get(person.id, (None, None, None))
     if principal is None:
@@ -180,7 +180,7 @@ def comments_of(record: Record, computed: Computed, person: Person) -> dict[str,
     return {"form_teacher": form_teacher, "principal": principal}
 
 
-def _attendance(record: Record, person: Person, present: int | None) -> Document:
+def _attendance(record: ClassRecord, person: Person, present: int | None) -> Document:
     """How often school opened for a student, and how often they came: by the registers, or as it was typed in."""
     if record.document["by_registers"]:
         opened, present, absent = record.attended.get(person.id, (None, None, None))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from school_service.features.results.models import COMPLETE, GRADED, INCOMPLETE, NONE, TOO_FEW
 from school_service.features.school.models import TERMS
-from school_service.features.scores.models import EXACT, EXCUSED, MARKS, TOTAL
+from school_service.features.scores.models import EXACT, EXCUSED, FULL, MARKS, TOTAL
 
 OF_A_TERM = ("CA1", "CA2", "CA3", "EXAM")
 """The categories of assessments that count in a term."""
@@ -28,7 +28,6 @@ BROUGHT_IN = {f"{term}_TERM": term for term in TERMS}
 
 AVERAGE_PLACES = 2
 
-FULL = Decimal(100)  # percent
 
 Mark = int | str
 """The mark of a student in a paper: a score in hundredths, or an absence, ABSENT or EXCUSED."""

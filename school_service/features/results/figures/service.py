@@ -19,7 +19,7 @@ from school_service.features.results.figures import frozen
 from school_service.features.results.models import ReportCard
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import CURRENT, TERMS, Batch, Cohort, Enrollment, Term
-from school_service.features.school.sessions.service import check_term, is_term_id
+from school_service.features.school.sessions.service import check_term, is_term_id, refuse_other_term
 
 
 def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_live: Any) -> None:
@@ -109,7 +109,4 @@ def _session_of(cohort_id: UUID) -> UUID:
 def _check_term(term: str, session_id: UUID, whose: str) -> None:
     is_meant = or_(is_term_id(term), and_(Term.term == term, Term.session_id == session_id))
     term_session = db.session.scalar(everybodys(select(Term.session_id).where(is_meant)))
-    if term_session is None:
-        raise unknown_reference(Term, "term")
-    if term_session != session_id:
-        raise Invalid.field("term", f"is not of {whose} session")
+    refuse_other_term(None if term_session is None else term_session == session_id, whose)

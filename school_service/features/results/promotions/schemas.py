@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 import marshmallow as ma
@@ -19,7 +18,7 @@ from school_service.features.results.models import (
     OUTCOMES,
 )
 from school_service.features.results.promotions.rules import DEFAULT, REASONS
-from school_service.features.scores.models import MAX_TERMS
+from school_service.features.scores.models import FULL, MAX_TERMS
 from school_service.web.fields import (
     MAX_IDS,
     Choice,
@@ -36,7 +35,6 @@ from school_service.web.fields import (
 )
 from school_service.web.schemas import RecordSchema, Schema, described, list_of, record_of, text_of
 
-ALL = Decimal(100)  # percent
 MAX_RULES = 100
 MAX_MOVES = 100
 
@@ -67,17 +65,17 @@ class NewPromotionRuleSchema(Schema):
     """The conditions for promotion to set in the classrooms of a level."""
 
     level = described(Text, _WORDS["level"], load_default=None, allow_none=True)
-    minimum_average = described(Points, _WORDS["minimum_average"], ALL)
+    minimum_average = described(Points, _WORDS["minimum_average"], FULL)
     trial_average = described(
         Points,
         f"{_WORDS['trial_average']} Less than minimum_average.",
-        ALL,
+        FULL,
         load_default=None,
         allow_none=True,
     )
     required_subjects = described(id_list, _WORDS["required_subjects"], most=MAX_REQUIRED, load_default=list)
     required_percent = described(
-        Points, _WORDS["required_percent"], ALL, load_default=DEFAULT.required_percent
+        Points, _WORDS["required_percent"], FULL, load_default=DEFAULT.required_percent
     )
     maximum_failed = described(
         StrictInteger, _WORDS["maximum_failed"], 0, MAX_FAILED, load_default=None, allow_none=True

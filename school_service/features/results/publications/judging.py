@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from school_service.core.errors import Duplicate, Incomplete, Locked, NotPublished, Unknown, refuse_named
-from school_service.features.results.computing.cards import Record, comments_of
+from school_service.features.results.computing.cards import ClassRecord, comments_of
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import Computed, blanks, compute
 from school_service.features.results.models import PUBLISHED
@@ -72,7 +72,7 @@ class Judged:
     """
 
     row: Mapping[str, Any]
-    record: Record
+    record: ClassRecord
     computed: Computed
     versions: Sequence[NewVersion]
     leaving: Mapping[str, str]
@@ -99,7 +99,7 @@ def judge(row: Mapping[str, Any], plan: Plan, *, names: NamesOf, rehearsed: bool
     if empty:
         raise Incomplete(f"There is nobody in: {_names(empty)}.")
     _refuse_with_assessments(named, versions, {subject.id: subject.name for subject in loaded.subjects})
-    record, computed = Record(loaded, row["record"]), compute(loaded.entered)
+    record, computed = ClassRecord(loaded, row["record"]), compute(loaded.entered)
     in_the_way = _InTheWay(row, record, {str(batch) for batch in plan.batches})
     _refuse_unsubmitted([*in_the_way.unsubmitted()])
     _refuse_incomplete([*in_the_way.incomplete()])
@@ -212,7 +212,7 @@ class _InTheWay:
     every arm's.
     """
 
-    def __init__(self, row: Mapping[str, Any], record: Record, batches: Collection[str]) -> None:
+    def __init__(self, row: Mapping[str, Any], record: ClassRecord, batches: Collection[str]) -> None:
         self._record, self._loaded = record, record.loaded
         of_every_arm = self._loaded.settings["positions"] in OF_COHORT
         self._arms = [arm for arm in record.arms.values() if of_every_arm or arm.id in batches]

@@ -10,7 +10,7 @@ from uuid import UUID
 from school_service.core.exact_json import write_json
 from school_service.core.reach import Reach
 from school_service.core.read_models import Made
-from school_service.features.results.computing.cards import Record, card, rules_of
+from school_service.features.results.computing.cards import ClassRecord, card, rules_of
 from school_service.features.results.computing.class_term.loaded import Loaded
 from school_service.features.results.computing.compute import compute
 from school_service.features.results.report_cards import reads
@@ -44,7 +44,7 @@ def _drafted(
     ]
     if not people:
         return None
-    record, computed = Record(loaded, row["record"]), compute(loaded.entered)
+    record, computed = ClassRecord(loaded, row["record"]), compute(loaded.entered)
     of_batch = {
         person.id: card(record, computed, person, version=None, published_at=None)
         for person in loaded.everyone

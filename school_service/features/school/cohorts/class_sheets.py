@@ -18,7 +18,7 @@ from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import unknown_reference
 from school_service.features.reach import scopes
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Term
-from school_service.features.school.sessions.service import is_term_id
+from school_service.features.school.sessions.service import is_term_id, refuse_other_term
 from school_service.features.school.settings.service import name_order, time_zone
 from school_service.sheets.columns import normalized_name
 from school_service.sheets.sheet_reader import DETAILS, sheet_of_another
@@ -69,10 +69,7 @@ def find_place(batch: UUID, term: str) -> Place:
     row = fetch_row(_place(batch, term))
     if row is None:
         raise unknown_reference(Batch, "batch")
-    if row["term_id"] is None:
-        raise Invalid.field("term", Unknown("no such term"))
-    if not row["of_session"]:
-        raise Invalid.field("term", "is not of the batch's session")
+    refuse_other_term(row["of_session"], "the batch's")
     return Place(batch, row["cohort_id"], row["session_id"], row["term_id"])
 
 

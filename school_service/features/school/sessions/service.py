@@ -127,10 +127,10 @@ def delete_session(*, session_id: UUID) -> UUID:
 check_term_filter = check_of_filters(session_id=AcademicSession)
 
 
-def check_term(term: str, session_id: UUID | None = None) -> None:
+def check_term(term: str, session_id: Any = None) -> None:
     """Tell whether there is the term meant by a text: by its id or, in a session, by its name. Raises Invalid.
 
-    Without a session FIRST, SECOND and THIRD can always be meant.
+    The session may be an expression. Without one FIRST, SECOND and THIRD can always be meant.
     """
     if session_id is None and term in TERMS:
         return
@@ -138,6 +138,14 @@ def check_term(term: str, session_id: UUID | None = None) -> None:
     meant = select(Term.id).where(or_(is_term_id(term), by_name)).limit(1)
     if db.session.scalar(everybodys(meant)) is None:
         raise unknown_reference(Term, "term")
+
+
+def refuse_other_term(of_session: bool | None, whose: str) -> None:
+    """Refuse a term that is not of the session of `whose`, or, with None, not there at all. Raises Invalid."""
+    if of_session is None:
+        raise unknown_reference(Term, "term")
+    if not of_session:
+        raise Invalid.field("term", f"is not of {whose} session")
 
 
 def create_term(*, session_id: UUID, term: str, display_name: str) -> NewRow:

@@ -37,8 +37,8 @@ from school_service.features.audit.models import DELETE
 from school_service.features.audit.service import audit_change, audit_written, logged_score
 from school_service.features.classes.models import CohortSubject
 from school_service.features.reach import scopes
-from school_service.features.school.models import Batch, Cohort, Subject, Term
-from school_service.features.school.sessions.service import check_term
+from school_service.features.school.models import Batch, Cohort, Subject
+from school_service.features.school.sessions.service import check_term, refuse_other_term
 from school_service.features.scores.assessments import reads
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 from tenants.clock import now
@@ -150,10 +150,7 @@ def _open_term(row: Mapping[str, Any], subject_id: UUID) -> UUID:
 
     Raises Invalid for an unknown term and one of another session, and Conflict.
     """
-    if row["of_session"] is None:
-        raise unknown_reference(Term, "term")
-    if not row["of_session"]:
-        raise Invalid.field("term", "is not of the cohort's session")
+    refuse_other_term(row["of_session"], "the cohort's")
     term_id = UUID(row["term_id"])
     refuse_submitted(row["submitted"], subject_id, term_id)
     return term_id

@@ -11,26 +11,21 @@ from sqlalchemy import exists, select
 from school_service.core.database import db
 from school_service.core.errors import Duplicate, InUse, Invalid
 from school_service.core.read_models import BoundQuery, Query, read_model
-from school_service.core.records import get, lock_table, remove
+from school_service.core.records import change, get, lock_table, remove
 from school_service.core.statements import in_one_round_trip, new_row
 from school_service.features.audit.service import audit_change
 from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry, GradeConfiguration
+from school_service.features.scores.result_settings.reads import OF_BAND
 
 ENTITY = "grade-config"
-AUDITED = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")
-"""The members of a grade configuration in the audit log."""
 
 
 @read_model
 def grade_configurations() -> Query:
     """Read model of GradeConfigurationSchema, the highest band first."""
-    return select(
-        GradeConfiguration.id,
-        GradeConfiguration.lower_threshold,
-        GradeConfiguration.upper_threshold,
-        GradeConfiguration.letter_grade,
-        GradeConfiguration.remarks,
-    ).order_by(GradeConfiguration.lower_threshold.desc(), GradeConfiguration.id)
+    members = (getattr(GradeConfiguration, name) for name in OF_BAND)
+    highest_first = (GradeConfiguration.lower_threshold.desc(), GradeConfiguration.id)
+    return select(GradeConfiguration.id, *members).order_by(*highest_first)
 
 
 @read_model
@@ -70,9 +65,7 @@ def change_grade_configuration(*, grade_configuration_id: UUID, **changes: Any) 
     old = _audited(band)
     new = {**old, **changes}
     _check_thresholds(new["lower_threshold"], new["upper_threshold"], apart_from=band)
-    for name, value in changes.items():
-        setattr(band, name, value)
-    db.session.flush()
+    change(band, changes)
     if new != old:
         audit_change(ENTITY, band.id, old=old, new=new)
     return band.id
@@ -129,4 +122,4 @@ def _check_thresholds(lower: Decimal, upper: Decimal, apart_from: GradeConfigura
 
 
 def _audited(band: GradeConfiguration) -> dict[str, Any]:
-    return {name: getattr(band, name) for name in AUDITED}
+    return {name: getattr(band, name) for name in OF_BAND}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -12,13 +11,13 @@ from marshmallow import fields
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
 from school_service.features.scores.grade_configs import scales, service
+from school_service.features.scores.models import FULL
 from school_service.features.scores.result_settings.schemas import OfLevelSchema
 from school_service.features.scores.result_settings.service import check_level
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Points, Text, free_text
 from school_service.web.schemas import RecordSchema, Schema, described
 
-ALL = Decimal(100)  # percent
 MAX_BANDS = 100
 
 blp = Blueprint("grade-configs", __name__, description="The bands that scores are graded by.")
@@ -37,8 +36,8 @@ class GradeConfigurationSchema(RecordSchema):
 class NewGradeConfigurationSchema(Schema):
     """A grade configuration to create; both thresholds are within its band."""
 
-    lower_threshold = described(Points, "In percent, with two decimal places at most.", ALL)
-    upper_threshold = described(Points, "In percent; not below `lower_threshold`.", ALL)
+    lower_threshold = described(Points, "In percent, with two decimal places at most.", FULL)
+    upper_threshold = described(Points, "In percent; not below `lower_threshold`.", FULL)
     letter_grade = described(Text, "Such as A1.")
     remarks = described(free_text, "Such as Excellent.")
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from school_service.auth.principal import Principal
-from school_service.core.errors import Invalid, RowsForbidden, RowsScored, Unknown
+from school_service.core.errors import Invalid, RowsForbidden, RowsScored
 from school_service.core.narrowing import caller_has_own
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, fetch_document
@@ -28,6 +28,7 @@ from school_service.features.people.models import WITHDRAWN
 from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.sheet_uploads import AuditTrail, Replaced, with_last_change
 from school_service.features.school.models import Batch
+from school_service.features.school.sessions.service import refuse_other_term
 from school_service.features.scores.assessments.reads import lock_assessments
 from school_service.features.scores.assessments.service import ABSENCE_ENTITY, refuse_submitted
 from school_service.features.scores.gradebooks.service import storing
@@ -196,10 +197,7 @@ def load_marks(
         raise unknown_reference(Batch, "batch")
     if not row["of_cohort"]:
         raise Invalid.field("batch", "is not of the subject's cohort")
-    if row["of_session"] is None:
-        raise Invalid.field("term", Unknown("no such term"))
-    if not row["of_session"]:
-        raise Invalid.field("term", "is not of the cohort's session")
+    refuse_other_term(row["of_session"], "the cohort's")
     return SubjectMarks.of(row)
 
 

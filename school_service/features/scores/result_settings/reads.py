@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Numeric, Select, Text, cast, column, func, literal, select, true
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
-from school_service.core.read_models import Query, one_row, read_model
+from school_service.core.read_models import Query, json_object, one_row, read_model
 from school_service.features.school.models import TERMS, Classroom
 from school_service.features.scores.models import (
     DEFAULTS,
@@ -18,7 +18,8 @@ from school_service.features.scores.models import (
     ResultSettings,
 )
 
-_TERM_WEIGHTS = ("first_term_weight", "second_term_weight", "third_term_weight")
+TERM_WEIGHTS = dict(zip(TERMS, ("first_term_weight", "second_term_weight", "third_term_weight"), strict=True))
+"""The column of a term's weight, by the name of the term."""
 
 
 @read_model
@@ -63,11 +64,8 @@ def stored_settings() -> Query:
 
 def _of_school_shown() -> dict[str, Any]:
     columns = _with_defaults()
-    weights = (
-        part for term, name in zip(TERMS, _TERM_WEIGHTS, strict=True) for part in (term, columns[name])
-    )
-    shown = {name: column for name, column in columns.items() if name not in _TERM_WEIGHTS}
-    return {**shown, "term_weights": func.json_build_object(*weights)}
+    weights = {term: columns.pop(name) for term, name in TERM_WEIGHTS.items()}
+    return {**columns, "term_weights": json_object(**weights)}
 
 
 def _of_school(*columns: Any) -> Select[Any]:
@@ -90,6 +88,7 @@ def setting(name: str) -> ColumnElement[Any]:
 
 
 OF_BAND = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")
+"""The members of a band of grades."""
 
 
 def bands_of_level(level: Any) -> Select[Any]:

@@ -9,6 +9,7 @@ from marshmallow import fields
 
 from school_service.features.scores.models import (
     COUNTING,
+    FULL,
     MAX_PLACES,
     MAX_SUBJECTS,
     MAX_TERMS,
@@ -22,7 +23,6 @@ from school_service.features.scores.models import (
 from school_service.web.fields import Choice, ListOf, Nested, Points, StrictBoolean, StrictInteger, Text
 from school_service.web.schemas import RecordSchema, Schema, described, list_of, record_of, text_of
 
-ALL = Decimal(100)  # percent
 MAX_TERM_WEIGHT = Decimal("999.99")
 MAX_WEIGHTS = 200
 MAX_COMMENTS = 100
@@ -116,7 +116,7 @@ class NewWeightSchema(Schema):
         Text, "The level of classrooms; null for all others.", load_default=None, allow_none=True
     )
     category = Choice(COUNTING)
-    weight = Points(ALL)
+    weight = Points(FULL)
 
 
 class NewTermWeightsSchema(Schema):
@@ -130,7 +130,7 @@ class NewTermWeightsSchema(Schema):
 class NewPrincipalCommentSchema(Schema):
     """The principal's comment on an average from a threshold on."""
 
-    lower_threshold = described(Points, "In percent; each once.", ALL)
+    lower_threshold = described(Points, "In percent; each once.", FULL)
     comment = Text(COMMENT_LENGTH, any_characters=True)
 
 
@@ -142,7 +142,7 @@ class ResultSettingsChangesSchema(Schema):
     percent_places = described(
         StrictInteger, _WORDS["percent_places"], 0, MAX_PLACES, required=False, allow_none=True
     )
-    pass_mark = described(Points, _WORDS["pass_mark"], ALL, required=False, allow_none=True)
+    pass_mark = described(Points, _WORDS["pass_mark"], FULL, required=False, allow_none=True)
     minimum_subjects = described(StrictInteger, _WORDS["minimum_subjects"], 1, MAX_SUBJECTS, required=False)
     minimum_terms = described(StrictInteger, _WORDS["minimum_terms"], 1, MAX_TERMS, required=False)
     rank_by = described(Choice, _WORDS["rank_by"], RANKINGS, required=False)

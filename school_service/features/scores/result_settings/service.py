@@ -14,18 +14,13 @@ from school_service.core.errors import Invalid, Unknown
 from school_service.core.read_models import BoundQuery
 from school_service.core.statements import fetch_one, in_one_round_trip, put_row
 from school_service.features.audit.service import audit_change, audit_member_changes
-from school_service.features.school.models import TERMS, Classroom
+from school_service.features.school.models import Classroom
 from school_service.features.school.settings.service import lock_settings
-from school_service.features.scores.models import OF_LEVEL, LevelSettings, ResultSettings
+from school_service.features.scores.models import FULL, OF_LEVEL, LevelSettings, ResultSettings
 from school_service.features.scores.result_settings import reads
 from tenants.connections.engines import json_text
 
 ENTITY = "result-settings"
-ALL = Decimal(100)  # percent
-
-_TERM_WEIGHTS = dict(
-    zip(TERMS, ("first_term_weight", "second_term_weight", "third_term_weight"), strict=True)
-)
 _DOCUMENTS = ("weights", "principal_comments")
 
 
@@ -84,9 +79,9 @@ def change_result_settings(**changes: Any) -> BoundQuery:
     if "principal_comments" in changes:
         changes["principal_comments"] = _checked_comments(changes["principal_comments"])
     for term, weight in changes.pop("term_weights", {}).items():
-        changes[_TERM_WEIGHTS[term]] = weight
+        changes[reads.TERM_WEIGHTS[term]] = weight
     new = {**old, **changes}
-    if not any(new[name] for name in _TERM_WEIGHTS.values()):
+    if not any(new[name] for name in reads.TERM_WEIGHTS.values()):
         raise Invalid.field("term_weights", "one of them must be more than 0")
     if new == old:
         return read
@@ -106,7 +101,7 @@ def _checked_weights(weights: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
         *(
             f"those of {_level(level)} sum to {sum(each, Decimal(0)).normalize():f} and not to 100"
             for level, each in of_level.items()
-            if sum(each) != ALL
+            if sum(each) != FULL
         ),
     ]
     named = {level for level in of_level if level is not None}

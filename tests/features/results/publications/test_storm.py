@@ -24,7 +24,7 @@ from school_service.core import shares
 from school_service.core.exact_json import read_json, write_json
 from school_service.core.narrowing import judged_before
 from school_service.core.read_models import Query, as_json_row
-from school_service.features.results.computing.cards import Record, bands, card
+from school_service.features.results.computing.cards import ClassRecord, bands, card
 from school_service.features.results.computing.class_term.entered import class_term
 from school_service.features.results.computing.class_term.loaded import Loaded
 from school_service.features.results.computing.class_term.record import record
@@ -136,7 +136,7 @@ class Entered:
         loaded = Loaded.of(document)
         assert loaded is not None
         self.loaded = loaded.shown_to(None)
-        self.record = Record(self.loaded, document["record"])
+        self.record = ClassRecord(self.loaded, document["record"])
 
     def cards(self, batch: str, version: int, published_at: str) -> dict[str, Any]:
         """Make the cards of a batch, by student."""
