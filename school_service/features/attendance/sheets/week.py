@@ -23,8 +23,6 @@ from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
-    FIRST_NAME,
-    LAST_NAME,
     STUDENT_COLUMNS,
     change_of,
     student_columns,
@@ -50,7 +48,6 @@ SHEET = "Register"
 WEEK = "Week"
 
 Time = tuple[date, str]
-_IDENTITY = (ADMISSION_NUMBER, FIRST_NAME, LAST_NAME)
 _HALVES = {MORNING: " AM", AFTERNOON: " PM"}
 
 
@@ -97,7 +94,8 @@ def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
     ]
     marks = {pupil.admission_number: _codes_of(pupil, times) for pupil in pupils}
     rows = [
-        {**{name: getattr(pupil, name) for name in _IDENTITY}, **marks[pupil.admission_number]}
+        {column.name: getattr(pupil, column.name) for column in STUDENT_COLUMNS}
+        | marks[pupil.admission_number]
         for pupil in pupils
     ]
     downloaded, hidden = download_details(
@@ -302,9 +300,6 @@ class RegisterUpload(ClassSheetUpload[Pupil]):
         if marked.version == register.version:
             return []
         marked = replace(marked, forced=[pupil.id for pupil, _ in marks if pupil.id in forced])
-        about = {"file_name": self.file_name}
-        if self.download is not None:
-            about["downloaded"] = self.download.moment
         return storing(
             self.times[name],
             register,
@@ -312,8 +307,7 @@ class RegisterUpload(ClassSheetUpload[Pupil]):
             lesson=False,
             moment=now(),
             taken_at=None,
-            source="sheet",
-            **about,
+            **self.source,
         )
 
 

@@ -79,9 +79,9 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     arm = find_batch(batch, field="batch")
     of_term = find_term(term, arm)
     listed = list_class(place_of(arm, of_term.id))
-    rows = [{name: getattr(student, name) for name in (*_IDENTITY, *MEMBERS)} for student in listed.students]
+    columns = _columns(listed.times_opened, student_columns(arm.name_order))
+    rows = [{column.name: getattr(student, column.name) for column in columns} for student in listed.students]
     audit_change(EXPORT, arm.id, new={"sheet": "comments", "students": len(rows)})
-    table = Table(SHEET, _columns(listed.times_opened, student_columns(arm.name_order)), rows)
     stored = {
         student.admission_number: {name: getattr(student, name) for name in MEMBERS}
         for student in listed.students
@@ -93,7 +93,10 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     titled = partial(term_title, of_term.display_name, arm.session)
     page_header = f"{current_school().name}\n{arm.class_name}", f"Comments, {titled()}"
     content = write_workbook(
-        [table], [*words, *opened, *ids, downloaded], hidden=hidden, page_header=page_header
+        [Table(SHEET, columns, rows)],
+        [*words, *opened, *ids, downloaded],
+        hidden=hidden,
+        page_header=page_header,
     )
     return f"{arm.class_name} {titled(' ')} comments.xlsx", content
 
@@ -186,10 +189,7 @@ class CommentUpload(ClassSheetUpload[Commented]):
                 for name, value in differing.items()
             ]
         elif changes:
-            source = {"source": "sheet", "file_name": self.file_name}
-            if self.download is not None:
-                source["downloaded"] = self.download.moment
-            execute(storing(self.place, changes, sheet=self.file_name, forced=forced, **source))
+            execute(storing(self.place, changes, sheet=self.file_name, forced=forced, **self.source))
         return count([(student, values, differing) for student, _, values, differing in rows])
 
     def _differing(self, student: Commented, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,9 +214,6 @@ class CommentUpload(ClassSheetUpload[Commented]):
                 if stored != then.get(name):
                     whose = name_with_number(student), student.student_id
                     yield Replaced(row.number, name, *whose, stored, value, kind="value")
-
-
-_IDENTITY = (ADMISSION_NUMBER, "first_name", "last_name")
 
 
 def _columns(times_opened: int | None, students: Iterable[Column] = STUDENT_COLUMNS) -> list[Column]:

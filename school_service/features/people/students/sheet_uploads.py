@@ -69,6 +69,14 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
     download: Download | None = field(init=False)
     letters: Mapping[str, str] = field(init=False)
 
+    @property
+    def source(self) -> dict[str, str]:
+        """What the audit log says of the sheet beside the values."""
+        source = {"source": "sheet", "file_name": self.file_name}
+        if self.download is not None:
+            source["downloaded"] = self.download.moment
+        return source
+
     def match_class(
         self,
         content: SheetContent,
