@@ -331,7 +331,7 @@ def facts_of_registers(
 
 
 def is_register(batch_id: Any, cohort_subject_id: Any, day: Any, part: Any) -> Any:
-    """Tell whether a register is that of a batch, a day and a part of it, or of a lesson with its period as `part`."""
+    """Tell whether a register has this batch, day and part, or is of a lesson with the period `part`."""
     of_day = and_(Register.batch_id == batch_id, Register.date == day)
     if cohort_subject_id is None:
         return and_(of_day, Register.part == part, Register.part != LESSON)

@@ -71,7 +71,7 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
 
     @property
     def source(self) -> dict[str, str]:
-        """What the audit log says of the sheet beside the values."""
+        """The members of an entry in the audit log for the sheet, beside its values."""
         source = {"source": "sheet", "file_name": self.file_name}
         if self.download is not None:
             source["downloaded"] = self.download.moment

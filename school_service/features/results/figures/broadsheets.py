@@ -198,7 +198,7 @@ def by_position(students: Sequence[Document]) -> list[Document]:
 
 
 def last_if_none(position: int | None) -> tuple[bool, int]:
-    """Make the key of a sorting by position: whoever has none comes last."""
+    """Make the key of a sorting by position: a student without one comes last."""
     return position is None, position or 0
 
 
