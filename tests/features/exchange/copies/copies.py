@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from decimal import Decimal
-from functools import cache
 
-from school_service.core.database import db, placement
-from school_service.features.exchange.copies.resources import RESOURCES
-from tests.features.exchange.copies.stored import OF_NO_RECORD, key_of, rows_of
-from tests.savepoint_engine import uncommitted
+from tests.features.exchange.copies.stored import key_of, rows_of
 
 
 def export(api, **query):
@@ -43,24 +38,20 @@ def names(ids, value):
 
 
 def changed(api, place, send):
-    """Send a request, compare the rows and records of before and after with the changes told, and return these.
-
-    What it does is undone: of records, those are exported whose resource is told of, or reads a table that changed.
-    """
+    """Send a request, compare the rows and records of before and after with the changes told, and return these."""
+    before, head = export(api)
     rows = rows_of(place)
-    cursor = api.ok(api.get("/changes"))["cursor"]
-    with uncommitted(placement().engine_of(place.id)):
-        answer = send()
-        assert answer.status_code == 200, answer.get_data(as_text=True)
-        told, _ = changes(api, cursor)
-        said = {(change["resource"], change["id"]): change["operation"] for change in told}
-        assert len(said) == len(told), told
-        parts = {(key_of(table, row), table, row) for table, row in rows ^ rows_of(place)}
-        resources = {name for name, _ in said} | reading({table for _, table, _ in parts})
-        after, _ = export(api, resource=sorted(resources))
-    before, _ = export(api, resource=sorted(resources))
+
+    answer = send()
+
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    told, _ = changes(api, head["cursor"])
+    after, _ = export(api)
+    said = {(change["resource"], change["id"]): change["operation"] for change in told}
+    assert len(said) == len(told), told
     erased = [change["id"] for change in told if change["operation"] == "erased"]
     shown = before.keys() | after.keys()
+    parts = {(key_of(table, row), table, row) for table, row in rows ^ rows_of(place)}
     untold = [
         (key, table, row)
         for key, table, row in parts
@@ -75,17 +66,3 @@ def changed(api, place, send):
         assert (became in ("created", "updated")) == (key in after), (key, became)
         assert became != "created" or key not in before, key
     return said
-
-
-def reading(tables):
-    """List the resources whose records are read from one of these tables, or from one that is of no record."""
-    return {name for name, read in _tables_read().items() if read & (tables | OF_NO_RECORD)}
-
-
-@cache
-def _tables_read():
-    read = {}
-    for resource in RESOURCES:
-        words = {*re.findall(r"\w+", resource.lines.sql)}
-        read.setdefault(resource.name, set()).update(words & db.metadata.tables.keys())
-    return read
