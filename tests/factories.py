@@ -178,8 +178,8 @@ class Factory:
         return self._make("/templates", {"name": f"Subject {number}", "code": f"SUB{number}", **fields})
 
     def session(self, **fields: Any) -> dict[str, Any]:
-        """Make an academic session, of a year of its own."""
-        year = 2000 + next(_numbers) % 7000
+        """Make an academic session, of a year to come of its own: teachers reach nothing of one that has long ended."""
+        year = 2100 + next(_numbers) % 6900
         body = {"name": f"{year}/{year + 1}", "start_date": f"{year}-09-08", "end_date": f"{year + 1}-07-24"}
         return self._make("/sessions", {**body, **fields})
 

@@ -81,7 +81,7 @@ def test_the_table_of_own(api, make, arms, own, counted):
         "a record, a list or a page of a relation": lambda: teacher.ok(teacher.get("/students")),
         "a record out of reach": lambda: teacher.get(f"/students/{arms.in_b[0]}"),
         "a list is empty, and has a filter": lambda: teacher.get(f"/students?batch={arms.b}"),
-        "what is everybody's": lambda: teacher.ok(teacher.get("/classrooms")),
+        "a record of everybody's": lambda: teacher.ok(teacher.get("/classrooms")),
         "`GET /me`": lambda: teacher.ok(teacher.get("/me")),
         "`mine=true`": lambda: everything.ok(everything.get("/students?mine=true")),
         "a student or guardian without the permission": lambda: pupil.ok(
