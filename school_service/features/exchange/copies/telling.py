@@ -126,7 +126,7 @@ _DIRECT = tuple((resource.entity, resource.name) for resource in RESOURCES if re
 ENTITIES = {entity for entity, _ in _DIRECT} | {rule.entity for rule in RULES}
 """The entities of the audit log that tell of records."""
 
-_THERE = {resource.name: resource.there for resource in RESOURCES if resource.only is None}
+_RECORDS = {resource.name: resource for resource in RESOURCES if resource.only is None}
 
 # Of one record several entries of a set are one change.
 _ONE = """
@@ -232,9 +232,9 @@ def _became(resources: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
     """Write the operation on a record: of one of these resources by whether it is there now."""
     if not resources:
         return "t.became", ()
-    cases = " ".join(f"WHEN '{name}' THEN ({_THERE[name].sql})" for name in resources)
+    cases = " ".join(f"WHEN '{name}' THEN ({_RECORDS[name].there.sql})" for name in resources)
     there = f"CASE t.resource {cases} END"
     sql = f"CASE WHEN t.became NOT LIKE '%% if there' THEN t.became WHEN {there} THEN split_part(t.became, ' ', 1)"
     return f"{sql} ELSE 'deleted' END", tuple(
-        value for name in resources for value in _THERE[name].parameters({})
+        value for name in resources for value in _RECORDS[name].there.parameters({})
     )
