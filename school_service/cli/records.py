@@ -34,7 +34,7 @@ def erase_audit(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
     """Empty the values in a school's audit log that tell of people whose data were erased.
 
     Erasing a person by the API can't do this: requests can only add to the log. Action, time and author stay.
-     Prints how many entries it changed.
+    Prints how many entries it changed.
     """
     from school_service.features.personal_data import audit_erasure
     from school_service.tenancy import import_models

@@ -134,7 +134,7 @@ def fetch_one(*executables: Executable) -> dict[str, Any]:
     """Send statements in one round trip, as `execute` does; returns the row of the last, which always has one."""
     row = execute(*executables)
     if row is None:
-        raise RuntimeError("A statement with one row, whatever is stored, had none.")
+        raise RuntimeError("A statement that always has a row had none.")
     return row
 
 

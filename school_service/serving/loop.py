@@ -16,9 +16,8 @@ from typing import Any
 
 from waitress import wasyncore
 
-LOOK_INTERVAL = (
-    0.5  # seconds after which every connection is looked at: deadlines change the events that it waits for
-)
+# Seconds after which every connection is looked at: deadlines change the events that it waits for.
+LOOK_INTERVAL = 0.5
 MOST_LOOKS = 25  # connections that are looked at before those where something has happened come
 
 # Not POLLPRI, as waitress: urgent data, which nobody reads, would be announced again and again.

@@ -39,7 +39,7 @@ from school_service.web.fields import MAX_IDS, File, ListOf, Nested, QueryBoolea
 from school_service.web.interface_operations import check_query_names
 from school_service.web.openapi import ERRORS, ServiceApi, document_operation
 from school_service.web.operations import Run, declare, declared
-from school_service.web.pages import HTML, preferred_type, prefers_page, show_error, show_page
+from school_service.web.pages import FORM, HTML, preferred_type, prefers_page, show_error, show_page
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
 from school_service.web.rendering import (
     QUERY_TYPES,
@@ -537,8 +537,8 @@ class Blueprint(flask_smorest.Blueprint):
 
     def describes_form(self, schema: type[ma.Schema]) -> Callable[[View], View]:
         """Describe the form of a request, by its parameters, for the document; the view reads it itself."""
-        content = {"application/x-www-form-urlencoded": {"schema": schema}}
-        return self.doc(requestBody={"required": True, "content": content})  # type: ignore[no-any-return]
+        body = {"required": True, "content": {FORM: {"schema": schema}}}
+        return self.doc(requestBody=body)  # type: ignore[no-any-return]
 
     def summary(self, words: str) -> Callable[[View], View]:
         """Give the summary of the operation, for the document, if the view serves several kinds of record."""

@@ -94,7 +94,7 @@ class GuardianAccounts(MethodView):
         """Give the guardians of a batch without an account one each, and invite them; answers the codes once.
 
         They are the guardians of students now in the batch, without those stopped there. Usernames are made of names,
-         such as adaeze.okafor. Needs `read:results` for the whole school.
+        such as adaeze.okafor. Needs `read:results` for the whole school.
         """
         inviting = _inviting()
         return guardians.give_accounts(**body, **inviting)
