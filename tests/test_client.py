@@ -53,5 +53,5 @@ def test_a_plain_request_is_as_werkzeug_builds_it(options: dict[str, Any]) -> No
         {"path": "/users", "data": "{}", "headers": {"Content-Length": "5"}},
     ],
 )
-def test_what_is_not_plain_is_left_to_werkzeug(options: dict[str, Any]) -> None:
+def test_a_request_that_is_not_plain_is_left_to_werkzeug(options: dict[str, Any]) -> None:
     assert plain_environ(**{"method": "POST", "headers": {}, **options}) is None

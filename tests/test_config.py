@@ -163,7 +163,7 @@ def test_a_bad_database_address(name, address, reason):
     assert refusal(**{name: address}).startswith(f"{name} {reason}")
 
 
-def test_whoever_provisions_may_be_another_login():
+def test_the_provisioning_login_may_be_another():
     settings = load(ADMIN_DATABASE_URL="postgresql://postgres@db/schools")
 
     assert (settings.database_url.username, settings.admin_database_url.username) == ("school", "postgres")
@@ -408,7 +408,7 @@ def test_the_group_of_roots_file_may_read_it_and_no_other_users(key_file, mode):
 
 
 @root_only
-def test_who_does_not_own_the_file_is_told_to_take_it(key_file, monkeypatch):
+def test_a_reader_who_does_not_own_the_file_is_told_to_take_it(key_file, monkeypatch):
     path = key_file(0o666, owner=65534)
     monkeypatch.setattr(os, "geteuid", lambda: 1234)
 
@@ -444,7 +444,7 @@ def test_a_number_within_its_bounds(name, member, least, most):
 @pytest.mark.parametrize(
     "value", ["-5", "+5", "1.5", "1e3", "5_000", "ten", "0x10", "\u0665", "10 MB", "9" * 5000]
 )
-def test_what_is_no_whole_number(name, value):
+def test_a_text_that_is_no_whole_number_is_refused(name, value):
     assert refusal(**{name: value}).startswith(f"{name} must be a whole number from")
 
 
@@ -540,7 +540,7 @@ def test_trusted_proxies_are_addresses_and_networks():
 
 
 @pytest.mark.parametrize("value", ["proxy.example", "10.0.0.0/8,", "10.0.0.1/8", "10.0.0.0/33"])
-def test_what_is_no_network_is_refused(value):
+def test_a_text_that_is_no_network_is_refused(value):
     with pytest.raises(ConfigError, match="TRUSTED_PROXIES must be addresses or networks"):
         load(TRUSTED_PROXIES=value)
 
@@ -590,7 +590,7 @@ def test_origins_are_as_browsers_send_them(value, origins):
         "https://.*",
     ],
 )
-def test_what_is_no_origin_is_refused(value):
+def test_a_text_that_is_no_origin_is_refused(value):
     said = refusal(CORS_ORIGINS=value)
 
     assert said.startswith("CORS_ORIGINS must be * alone, or origins separated by commas.")
@@ -748,7 +748,7 @@ def test_the_public_address_has_no_slash_at_its_end(address, url):
 @pytest.mark.parametrize(
     "address", ["schools.example.org", "ftp://a.example", "https://a.example?x=1", "https://u:p@a.example"]
 )
-def test_what_is_no_public_address(address):
+def test_an_address_that_is_not_public_is_refused(address):
     assert refusal(PUBLIC_URL=address).startswith("PUBLIC_URL must be")
 
 

@@ -90,7 +90,7 @@ def test_its_body_is_read_by_the_schema_of_the_operation(make, path):
     assert f"{schema['$ref'].rsplit('/', 1)[1]}Schema" == type(CREATIONS[path].schema).__name__
 
 
-def test_a_caller_is_as_one_who_has_signed_in(make):
+def test_a_caller_is_as_a_user_after_signing_in(make):
     caller = make.caller("read:students", "write:users")
 
     assert caller.get("/students").status_code == 200

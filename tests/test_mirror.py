@@ -40,5 +40,5 @@ def test_each_package_has_its_tests_in_the_folder_of_its_name():
     assert [package for package in packages() if not is_tested(package)] == sorted(ELSEWHERE)
 
 
-def test_what_is_tested_elsewhere_is_there():
+def test_the_places_of_tests_elsewhere_are_there():
     assert [place for place in ELSEWHERE.values() if not (ROOT / place).exists()] == []

@@ -6,7 +6,7 @@ from tests import operations
 from tests.operations import MEASURED, STORED, having
 
 
-def test_each_declares_what_is_stored():
+def test_each_operation_declares_its_stored_row():
     stored = {
         name: {key: said for key, said in row.items() if key not in MEASURED} for name, row in STORED.items()
     }
@@ -14,7 +14,7 @@ def test_each_declares_what_is_stored():
     assert operations.declared() == stored, "python -m tests.write_operations, and read the diff"
 
 
-def test_they_are_those_of_the_document():
+def test_the_stored_operations_are_the_documented_ones():
     paths = operations._app().test_client().get("/openapi.json").get_json()["paths"]
     documented = {
         f"{method.upper()} {path}": operation["operationId"]

@@ -88,7 +88,7 @@ def test_every_pin_has_hashes(written):
         assert HASH.search(part), part.splitlines()[0]
 
 
-def test_what_the_pinned_packages_need_is_pinned_too(pins):
+def test_the_requirements_of_pinned_packages_are_pinned_too(pins):
     """Else pip would refuse: with one hash given, it wants one for all."""
     for name in pins:
         try:

@@ -155,7 +155,7 @@ def test_nobody_at_the_address_is_a_provider_away(provider, key_set):
     ],
     ids=lambda said: f"{said[0]} {said[1][:20]!r} {said[2]}",
 )
-def test_what_is_no_key_set_changes_nothing(key_set, provider, clock, said):
+def test_an_answer_that_is_no_key_set_changes_nothing(key_set, provider, clock, said):
     status, body, headers = said
     provider.says(status, body, **headers)
     with pytest.raises(ProviderUnavailable):
@@ -406,7 +406,7 @@ def test_the_log_says_which_address_failed_without_its_query(provider, clock, lo
     assert "hunter2" not in json.dumps(logs())
 
 
-def test_the_age_of_the_keys_is_that_of_the_last_fetch_that_succeeded(key_set, provider, clock):
+def test_the_keys_age_since_the_last_fetch_that_succeeded(key_set, provider, clock):
     assert key_set.age() is None
     assert key_set.find("ES256")
     clock.now += 100
@@ -574,7 +574,7 @@ def test_a_provider_that_never_ends_its_answer_is_given_up(provider, clock, monk
     settle()
 
 
-def test_whoever_comes_late_does_not_wait_anew(key_set, provider, clock):
+def test_a_late_request_does_not_wait_anew(key_set, provider, clock):
     gate = Gate(provider)
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(key_set.find, "ES256")

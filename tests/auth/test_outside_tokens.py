@@ -271,7 +271,7 @@ class TestSchools:
         "claim",
         ["", [], "x", ["x"], 5, {}, True, ["x", 5, None], "urn:uuid:6fa459ea-ee8a-3ca4-894e-db77e160355e"],
     )
-    def test_what_names_no_school_leads_to_none(self, outside, provider, grant, place, claim):
+    def test_a_claim_that_names_no_school_leads_to_none(self, outside, provider, grant, place, claim):
         client_id, _ = grant(all_schools=True, all_permissions=True)
         token = provider.token(school_id=claim, azp=client_id, **READ_ROLES)
 
@@ -303,7 +303,7 @@ class TestSchools:
         assert status_of(outside, token, school=uuid4()) == 404
 
     @pytest.mark.parametrize("claim", ["azp", "client_id", "sub"])
-    def test_the_grant_is_that_of_azp_client_id_or_sub(self, outside, provider, grant, place, claim):
+    def test_the_grant_is_found_by_azp_client_id_or_sub(self, outside, provider, grant, place, claim):
         client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
 
         assert status_of(outside, provider.token(**{"sub": client_id, claim: client_id})) == 200
@@ -418,7 +418,7 @@ class TestPermissionClaim:
         ],
         ids=repr,
     )
-    def test_what_is_of_another_form_carries_none_and_leaves_nothing_to_the_grant(
+    def test_a_claim_of_another_form_carries_no_permissions_and_leaves_none_to_the_grant(
         self, with_claim, provider, grant, place, claim
     ):
         client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
@@ -458,7 +458,7 @@ class TestPermissionClaim:
         assert status_of(api, f"{head}.{body}.{signature}") == 403
         assert status_of(api, f"{head}.{forged}.{signature}") == 401
 
-    def test_a_users_token_has_what_their_roles_say(self, outside_with, provider, place):
+    def test_a_users_token_has_the_permissions_of_their_roles(self, outside_with, provider, place):
         claims = {"AUTH_PERMISSION_CLAIM": "roles", "AUTH_USER_CLAIM": "user"}
         outside = outside_with(AUTH_URL=provider.url, **claims)
         claims = {"school_id": str(place.id), "roles": self.READ}
@@ -467,7 +467,7 @@ class TestPermissionClaim:
         assert status_of(outside, provider.token(user=str(uuid4()), **claims)) == 401
 
 
-class TestWhoseTokenItIs:
+class TestTokensForOthers:
     """A client's grant is for the client's own tokens; a token that it had for somebody else has none of it."""
 
     @pytest.fixture
@@ -484,7 +484,9 @@ class TestWhoseTokenItIs:
 
         assert status_of(outside, provider.token(azp=client_id, sub=subject)) in {401, 403}
 
-    def test_an_end_users_has_what_it_carries_itself(self, outside, provider, client_id, place):
+    def test_an_end_users_token_has_the_permissions_that_it_carries(
+        self, outside, provider, client_id, place
+    ):
         carried = {"azp": client_id, "sub": "someone", "school_id": str(place.id)}
 
         assert status_of(outside, provider.token(**carried, permissions=["read:roles"])) == 200
@@ -508,9 +510,7 @@ class TestWhoseTokenItIs:
 
         assert status_of(api, provider.token(azp=client_id, sub="service-account", **claims)) == status
 
-    def test_a_revoked_client_is_refused_whatever_its_token_says(
-        self, outside, provider, grant, place, tenancy
-    ):
+    def test_a_revoked_client_is_refused_with_any_claims(self, outside, provider, grant, place, tenancy):
         client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
         carried = {"school_id": str(place.id), "permissions": ["read:roles"], "azp": client_id}
         tokens = [provider.token(**carried), provider.token(**carried, sub="someone")]
@@ -569,7 +569,7 @@ class TestUsers:
     def mapped(self, outside_with, provider):
         return outside_with(AUTH_URL=provider.url, AUTH_USER_CLAIM="school_user")
 
-    def test_it_may_do_what_the_users_roles_allow(self, mapped, provider, place):
+    def test_a_users_token_may_do_as_the_users_roles_allow(self, mapped, provider, place):
         token = provider.token(
             azp="a portal", sub="someone", school_id=str(place.id), school_user=str(place.admin_id)
         )
@@ -662,7 +662,7 @@ class TestPermissions:
         ],
         ids=str,
     )
-    def test_what_carries_none_does_not_fall_back_to_the_grant(
+    def test_a_claim_without_permissions_does_not_fall_back_to_the_grant(
         self, outside, provider, grant, place, carried
     ):
         client_id, _ = grant(school_ids=[place.id], all_permissions=True)
@@ -670,7 +670,7 @@ class TestPermissions:
         assert status_of(outside, provider.token(azp=client_id, **carried)) == 403
 
     @pytest.mark.parametrize("school_claim", [True, False])
-    def test_a_token_that_carries_neither_has_those_of_its_grant(
+    def test_a_token_with_neither_claim_has_the_permissions_of_its_grant(
         self, outside, provider, grant, place, school_claim
     ):
         client_id, _ = grant(school_ids=[place.id], permissions=["read:roles"])
@@ -689,7 +689,7 @@ class TestPermissions:
         assert api.get("/roles").status_code == 403
         assert api.get("/states").status_code == 200
 
-    def test_the_grant_of_everything_holds_what_the_school_made_up(self, outside, provider, grant, place):
+    def test_the_grant_of_everything_holds_in_the_school(self, outside, provider, grant, place):
         client_id, _ = grant(school_ids=[place.id], all_permissions=True)
 
         assert status_of(outside, provider.token(azp=client_id)) == 200

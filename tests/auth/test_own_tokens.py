@@ -372,7 +372,7 @@ def test_a_users_token_without_a_school_enters_none(api, sign, own_claims, schoo
     assert status_of(api, sign({**own_claims, "school_id": school})) == 403
 
 
-def test_a_user_may_do_what_its_roles_say_whatever_its_token_says(api, make, sign, own_claims, grant):
+def test_the_roles_of_a_user_decide_and_not_the_claims_of_the_token(api, make, sign, own_claims, grant):
     client_id, _ = grant(all_schools=True, all_permissions=True)
     user = make.caller().user
     claims = {**own_claims, "sub": user["id"], "azp": client_id}
@@ -449,7 +449,7 @@ def test_a_verified_token_is_remembered_until_it_expires(api, timed, sign, own_c
     assert status_of(api, token) == 401
 
 
-def test_a_remembered_token_is_of_a_user_who_may_have_gone(api, timed, make):
+def test_a_remembered_token_of_a_deleted_user_is_refused(api, timed, make):
     caller = make.caller("read:roles")
     assert caller.get("/roles").status_code == 200
 

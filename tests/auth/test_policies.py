@@ -141,7 +141,7 @@ def machine(*permissions: str, everything: bool = False) -> Any:
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_a_machine_client_needs_the_permissions_whatever_the_policy(policy):
+def test_a_machine_client_needs_the_permissions_of_any_policy(policy):
     for path in (uuid4(), uuid4()):
         of_request = policy.at({"id": path})
         for principal, state in (machine(*map(str, policy.permissions)), machine(everything=True)):

@@ -65,7 +65,7 @@ def test_the_first_key_signs_all_verify_and_all_are_published(server_of):
     assert not accepts(both, server_of(SigningKey.generate()))
 
 
-def test_an_outsider_verifies_with_the_published_keys_what_each_of_them_signed(server_of):
+def test_an_outsider_verifies_tokens_of_each_server_with_the_published_keys(server_of):
     both, old = server_of(NEW, OLD), server_of(OLD)
     key_set = jwt.PyJWKSet.from_dict(both.get("/auth/.well-known/jwks.json").get_json())
 

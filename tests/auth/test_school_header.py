@@ -31,14 +31,14 @@ NO_UUIDS = [
 
 
 @pytest.mark.parametrize("path", ["/users", "/classrooms", "/states"])
-def test_it_is_needed_where_the_contract_says_so_whatever_the_token_names(api, path):
+def test_the_header_is_needed_where_the_contract_says_so(api, path):
     answer = api.using(school=None).get(path)
 
     assert (answer.status_code, answer.get_json()["message"]) == (400, "The header X-SCHOOL-ID is missing.")
 
 
 @pytest.mark.parametrize("path", ["/roles", "/permissions"])
-def test_it_may_be_left_out_where_it_is_optional_and_the_token_names_one_school(api, path):
+def test_the_header_may_be_left_out_where_it_is_optional_and_the_token_names_one_school(api, path):
     assert api.using(school=None).get(path).get_json() == api.get(path).get_json()
 
 
@@ -52,7 +52,7 @@ def test_without_it_the_school_is_the_tokens(api, other_api, make, make_other):
 
 @pytest.mark.parametrize("header", NO_UUIDS, ids=lambda header: header[:20])
 @pytest.mark.parametrize("path", ["/users", "/roles"])
-def test_what_is_no_uuid_is_refused(api, path, header):
+def test_a_header_that_is_no_uuid_is_refused(api, path, header):
     answer = api.using(school=None).get(path, headers={"X-SCHOOL-ID": header})
 
     assert (answer.status_code, answer.get_json()["message"]) == (

@@ -58,7 +58,7 @@ def test_the_older_form_of_pem_is_read_too(key):
     ],
     ids=["empty", "garbage", "broken", "with a passphrase", "public"],
 )
-def test_what_is_no_private_key_is_refused(text):
+def test_a_text_that_is_no_private_key_is_refused(text):
     with pytest.raises(ConfigError, match="SIGNING_KEY is no PEM private key"):
         SigningKey.from_pem(text)
 

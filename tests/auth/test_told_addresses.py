@@ -62,7 +62,7 @@ def test_an_address_that_it_tells_is_known_beyond_the_cap(front_end):
     assert sign_in(caller, told="198.51.100.4").status_code == 200
 
 
-def test_it_is_in_the_audit_log_and_in_the_log_with_its_own(front_end, api, logs):
+def test_the_end_users_address_is_in_the_audit_log_and_in_the_log_with_the_clients(front_end, api, logs):
     caller = front_end()
 
     assert sign_in(caller, told=" 203.0.113.5 ").status_code == 200
@@ -90,14 +90,14 @@ def test_nobody_else_is_believed(front_end, api, who):
 @pytest.mark.parametrize(
     "told", ["", "nonsense", "203.0.113.5, 10.0.0.1", "203.0.113.5:80", "fe80::1/64", "1", "x" * 300]
 )
-def test_what_is_no_address_is_refused(front_end, told):
+def test_a_header_that_is_no_address_is_refused(front_end, told):
     answer = sign_in(front_end(), told=told)
 
     assert answer.status_code == 400
     assert answer.get_json()["message"] == f"The header {HEADER} must be an address of IPv4 or IPv6."
 
 
-def test_it_may_be_let_and_forbidden(front_end, tenancy):
+def test_a_client_may_be_let_and_forbidden(front_end, tenancy):
     caller = front_end()
     assert wrong(caller, 11, "203.0.113.5")[429] == 1
     with tenancy.admin.begin() as connection:

@@ -22,7 +22,7 @@ from school_service.core.texts import casefolded
         ("می\u200cخواهم", "میخواهم"),  # noqa: RUF001
     ],
 )
-def test_they_fold_alike(text, other):
+def test_texts_of_one_name_fold_alike(text, other):
     assert casefolded(text) == casefolded(other)
     assert casefolded(casefolded(text)) == casefolded(text)
 

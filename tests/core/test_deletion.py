@@ -46,7 +46,7 @@ def test_every_foreign_key_has_an_index_that_begins_with_its_column(table):
         assert referring <= leading_columns(table), key.name
 
 
-def test_what_goes_along_is_what_the_keys_say():
+def test_a_deletion_takes_along_the_tables_of_cascading_keys():
     def along(name):
         return {part.table.name for part in deletion._parts(db.Model.metadata.tables[name], None)} - {name}
 

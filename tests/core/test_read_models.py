@@ -37,7 +37,7 @@ def model():
     return classrooms
 
 
-def test_it_is_built_once_for_each_combination_of_filters(model):
+def test_a_select_is_built_once_for_each_combination_of_filters(model):
     for _ in range(3):
         model()
         model(uuid4())

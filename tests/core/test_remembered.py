@@ -3,7 +3,7 @@ from __future__ import annotations
 from school_service.core.remembered import Remembered
 
 
-def test_what_is_remembered_is_found_until_it_is_forgotten_or_one_too_many_comes():
+def test_a_value_is_found_until_it_is_forgotten_or_one_too_many_comes():
     remembered: Remembered[str, int] = Remembered(2, 3600)
     assert remembered.find("a") is None
 
@@ -18,7 +18,7 @@ def test_what_is_remembered_is_found_until_it_is_forgotten_or_one_too_many_comes
     assert [remembered.find(key) for key in "bcd"] == [None, 0, 1]
 
 
-def test_it_is_remembered_for_its_time_alone():
+def test_a_value_is_remembered_for_its_time_alone():
     remembered: Remembered[str, int] = Remembered(2, 0)
 
     remembered.remember("a", 1)

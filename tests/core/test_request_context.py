@@ -9,7 +9,7 @@ from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
 
-def test_it_names_the_school_of_the_transaction(app, place, other_place):
+def test_the_request_context_names_the_school_of_the_transaction(app, place, other_place):
     with app.app_context():
         for school in (place, other_place):
             with in_transaction(SchoolBinding(school.id, read_only=True)):

@@ -12,7 +12,7 @@ from school_service.core.shares import GroupLimit, Shares, Turns
 from tests.cli.program import wait_for
 
 
-def test_beyond_the_limit_and_those_who_may_wait_it_is_busy_at_once():
+def test_a_share_with_its_queue_full_is_busy_at_once():
     shares = Shares(1, waiting=1, patience=30)
     go, inside = threading.Event(), threading.Event()
 
@@ -35,7 +35,7 @@ def test_beyond_the_limit_and_those_who_may_wait_it_is_busy_at_once():
     assert (shares._turns._under_way, shares._turns._waiting) == ({}, {})
 
 
-def test_who_has_waited_for_too_long_is_told_so_and_nothing_is_left_of_them():
+def test_a_caller_who_waited_for_too_long_is_refused_and_leaves_nothing():
     shares = Shares(1, waiting=5, patience=0.01)
 
     with shares.of("a"):
@@ -48,7 +48,7 @@ def test_who_has_waited_for_too_long_is_told_so_and_nothing_is_left_of_them():
     assert shares._turns._under_way == {}
 
 
-def test_who_waits_comes_before_who_has_just_left():
+def test_waiting_callers_come_before_one_who_has_just_left():
     shares = Shares(1, waiting=5, patience=10)
     order = []
 
@@ -106,7 +106,7 @@ def test_an_error_gives_the_share_back():
         pass
 
 
-def test_who_waits_is_counted_and_told_for_how_long():
+def test_a_waiting_caller_is_counted_and_learns_how_long_it_waited():
     shares = Shares(1, waiting=5, patience=10)
 
     def enter():
@@ -133,7 +133,7 @@ def begun(turns, key, name):
     return place
 
 
-def test_the_keys_take_turns_for_what_all_have_together():
+def test_the_keys_take_turns_within_the_total():
     turns = Turns(2, total=1)
     place = begun(turns, "a", "a1")
     for key, name in (("a", "a2"), ("a", "a3"), ("b", "b1"), ("c", "c1")):
@@ -151,7 +151,7 @@ def test_the_keys_take_turns_for_what_all_have_together():
     assert turns.count_waiting() == 0
 
 
-def test_one_who_comes_to_a_crowd_of_another_key_waits_for_what_is_under_way_alone():
+def test_a_new_key_waits_behind_no_crowd_of_another_key():
     turns = Turns(1, total=2)
     places = [begun(turns, key, f"{key}1") for key in ("a", "b")]
     for number in range(50):
@@ -172,7 +172,7 @@ def test_a_key_that_has_its_limit_is_passed_over():
     assert [name for name, _ in turns.end(second)] == ["c1"]
 
 
-def test_all_begin_who_may_once_their_group_is_another():
+def test_all_keys_begin_that_may_once_their_group_is_another():
     groups = {"a": "x", "b": "x", "c": "x"}
     turns = Turns(1, groups=GroupLimit(1, groups.get))
     first = begun(turns, "a", "a1")
@@ -184,7 +184,7 @@ def test_all_begin_who_may_once_their_group_is_another():
     assert [(name, place.group) for name, place in turns.end(first)] == [("b1", "x"), ("c1", "y")]
 
 
-def test_who_gives_up_and_who_is_sent_away_wait_no_longer():
+def test_callers_who_gave_up_or_were_sent_away_wait_no_longer():
     turns = Turns(1, waiting=3)
     place = begun(turns, "a", "a1")
     for name in ("a2", "a3", "a4"):

@@ -49,7 +49,7 @@ def raise_level(name: str) -> Any:
     return raised.values(level=Classroom.level + " 2").returning(Classroom.id, Classroom.level)
 
 
-def test_they_are_one_message_and_see_what_those_before_did(in_school, messages):
+def test_statements_are_one_message_and_see_the_rows_of_those_before(in_school, messages):
     with messages() as sent:
         row = execute(
             new_row(Classroom, name="A", level="Junior 100% %(x)s"), rename("A", "B"), raise_level("B")
@@ -83,7 +83,7 @@ def test_rows_of_one_table_are_one_statement(in_school, messages):
     ]
 
 
-def test_what_is_not_given_is_the_models_default_else_null(in_school):
+def test_a_column_without_a_value_has_the_models_default_else_null(in_school):
     user = insert_row(
         User, username="a", username_key="a", first_name="Adaeze", last_name="Okàfor", gender=""
     )
@@ -100,7 +100,7 @@ def test_a_column_that_there_is_not_is_named():
         new_row(Classroom, name="A", level="x", seats=1)
 
 
-def test_the_violation_is_that_of_the_first_at_fault(api):
+def test_the_violation_names_the_first_statement_at_fault(api):
     user = {"username": "a", "username_key": "a", "first_name": "A", "last_name": "B", "gender": ""}
     rows = [lambda: new_row(User, **user), lambda: new_row(Classroom, name="A", level="x")]
     with in_transaction(SchoolBinding(api.school)):

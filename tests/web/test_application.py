@@ -111,7 +111,7 @@ def test_routes_without_parameters_are_remembered_and_no_others(api, make, rehea
     assert set(rehearsed._known_routes) == {("GET", "/classrooms")}
 
 
-def test_what_is_remembered_answers_as_it_did(api, rehearsed):
+def test_a_remembered_route_answers_as_it_did(api, rehearsed):
     rehearsed._known_routes.clear()
     for _ in range(2):
         assert api.get("/classrooms").status_code == 200

@@ -98,7 +98,7 @@ def test_a_check_of_filters_gets_the_views_own_arguments_by_name(client, path):
 
 
 @pytest.mark.parametrize("path", ["page-first", "page-last"])
-def test_what_another_request_was_given_is_not_among_them(client, path):
+def test_filters_of_another_request_are_not_among_those_checked(client, path):
     client(f"/orders/{path}/{UNKNOWN}", recordId=UNKNOWN, note="x")
 
     answer = client(f"/orders/{path}/{UNKNOWN}", recordId=UNKNOWN)

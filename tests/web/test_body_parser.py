@@ -60,7 +60,7 @@ def assert_error(answer, status, message=None):
         b'{"text": \x00}',
     ],
 )
-def test_what_is_no_json_is_400(post, body):
+def test_a_body_that_is_no_json_is_400(post, body):
     assert_error(post(body), 400, "The body is not JSON.")
 
 
@@ -228,7 +228,7 @@ def test_a_member_that_is_no_field_is_422(post):
         ("__class__", "__class__"),
     ],
 )
-def test_whatever_the_unknown_member_is_called_the_answer_is_sound_json(post, name, shown):
+def test_an_unknown_member_of_any_name_is_refused_in_sound_json(post, name, shown):
     assert refused(post(f'{{"{name}": 1}}')) == {shown: ["Unknown field."]}
 
 
@@ -277,7 +277,7 @@ def test_a_pair_of_surrogates_is_one_letter(post):
 
 @pytest.mark.parametrize("value", ["1", "1.5", "true", "[]", "{}", '["a"]', "NaN"])
 @pytest.mark.parametrize("field", ["text", "email", "id", "day", "choice"])
-def test_what_is_no_text_is_422_where_a_text_is_meant(post, field, value):
+def test_a_value_that_is_no_text_is_422_where_a_text_is_meant(post, field, value):
     assert field in refused(post(f'{{"{field}": {value}}}'))
 
 
@@ -331,7 +331,7 @@ def test_the_same_name_in_another_object_is_no_second_member(post, body):
     assert values_of(post(body)).keys() == json.loads(body).keys()
 
 
-def test_what_is_no_json_is_400_though_a_member_is_given_twice_before(post):
+def test_a_broken_body_is_400_though_a_member_is_given_twice_before(post):
     assert_error(post('{"text": "a", "text": "b"'), 400, "The body is not JSON.")
 
 
@@ -444,7 +444,7 @@ def test_flags_are_taken(post, probing):
     ],
 )
 @pytest.mark.parametrize("field", ["whole", "any_whole"])
-def test_what_is_no_whole_number_within_its_bounds_is_422(post, field, value):
+def test_a_value_that_is_no_whole_number_within_its_bounds_is_422(post, field, value):
     if field == "any_whole" and value in {"-1", "101", "1e3"}:
         assert field in values_of(post(f'{{"{field}": {value}}}'))
     else:
@@ -482,7 +482,7 @@ def test_a_whole_number_fits_into_32_bits(post, value):
         "[1]",
     ],
 )
-def test_what_is_no_number_of_points_is_422(post, value):
+def test_a_value_that_is_no_number_of_points_is_422(post, value):
     assert "points" in refused(post(f'{{"points": {value}}}'))
 
 
@@ -498,7 +498,7 @@ def test_points_keep_every_digit(post, value):
     "value",
     ["", " ", "a", "1.0", "1e1", "0x1", "+1", "1 ", "-1", "101", "٣", "1_0", "true", "NaN", "1" * 5000],
 )
-def test_what_is_no_whole_number_in_a_query_is_422(probing, value):
+def test_a_text_that_is_no_whole_number_in_a_query_is_422(probing, value):
     answer = probing.test_client().get("/probe", query_string={"whole": value})
 
     assert list(refused(answer)) == ["whole"]

@@ -96,7 +96,7 @@ def test_no_other_page_may_and_no_cache_mixes_the_two_up(opened, origin):
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/auth/.well-known/jwks.json", "/health"])
-def test_what_was_asked_for_without_an_origin_differs_by_it_too(opened, path):
+def test_an_answer_to_a_request_without_origin_varies_by_it_too(opened, path):
     # A browser that has stored it so must not hand it to a script.
     assert ask(opened, None, path).headers["Vary"] == "Origin"
 

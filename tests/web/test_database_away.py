@@ -111,7 +111,7 @@ def test_while_the_database_is_away_machines_get_no_token(lost):
     assert_away(lost.using(token=None, school=None).post("/auth/oauth/token", credentials), AWAY)
 
 
-def test_the_log_says_why_the_database_can_not_be_used_and_of_which_cause(lost, logs):
+def test_the_log_has_the_reason_and_cause_of_a_database_that_can_not_be_used(lost, logs):
     assert_away(lost.get("/classrooms"), AWAY)
     lost.using(token=None, school=None).get("/health")
 
@@ -213,7 +213,9 @@ def test_a_connection_that_dies_within_a_request_is_503_and_the_next_works(middl
         ("SET LOCAL lock_timeout TO 1; SELECT * FROM classrooms FOR UPDATE", "55P03", "lock_timeout"),
     ],
 )
-def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, logs, statement, state, cause):
+def test_a_statement_that_takes_too_long_is_503(
+    middle, caller, tenancy, own_place, logs, statement, state, cause
+):
     caller.ok(caller.post("/classrooms", {"name": f"Room {uuid4()}", "level": "Junior"}))
     middle.app.config["MIDDLE"] = lambda: db.session.execute(text(statement))
 

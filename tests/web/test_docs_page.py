@@ -276,7 +276,7 @@ requestAnimationFrame(() => requestAnimationFrame(() => done(shown)));
 """
 
 
-def test_it_lists_every_operation_without_a_complaint_or_a_foreign_address(
+def test_the_page_lists_every_operation_without_a_complaint_or_a_foreign_address(
     browser, whole_address, without_address
 ):
     address, document = whole_address, Document(without_address)
@@ -337,7 +337,7 @@ def headings(browser):
     return [each.text for each in browser.find_elements(By.CSS_SELECTOR, "h2.group")]
 
 
-def test_words_of_a_summary_find_operations_and_a_button_those_of_a_group(browser, address):
+def test_words_of_a_summary_and_buttons_of_groups_find_operations(browser, address):
     open_page(browser, address)
 
     assert headings(browser) == ["Roles and permissions", "Classes and subjects"]
@@ -456,7 +456,9 @@ def below_prefix(app):
     return proxy
 
 
-def test_it_works_below_a_path_that_a_proxy_takes_away_and_on_a_telephone(browser, without_address, place):
+def test_the_page_works_below_a_path_that_a_proxy_takes_away_and_on_a_telephone(
+    browser, without_address, place
+):
     listing = ".opblock[id$='-listRoles']"
     browser.set_window_size(390, 900)
     complaints(browser)  # those of earlier tests

@@ -133,7 +133,7 @@ def test_reading_again_answers_no_body_until_it_changes(api, make, messages):
     assert api.get(address, headers={"If-None-Match": tag}).get_json()["name"] == "Other"
 
 
-def test_a_tag_opens_nothing_to_who_may_not_read(api, other_api, make):
+def test_a_tag_opens_no_record_to_a_caller_without_permission(api, other_api, make):
     room = make.classroom()
     address = f"/classrooms/{room['id']}"
     known = {"If-None-Match": tag_of(api, address)}
@@ -143,7 +143,7 @@ def test_a_tag_opens_nothing_to_who_may_not_read(api, other_api, make):
     assert api.using(token=None).get(address, headers=known).status_code == 401
 
 
-def test_another_schools_record_is_not_found_whatever_the_tag(api, other_api, make):
+def test_another_schools_record_is_not_found_by_any_tag(api, other_api, make):
     room = make.classroom()
     address = f"/classrooms/{room['id']}"
     for tag in (tag_of(api, address), '"another"', "*"):
@@ -197,7 +197,7 @@ def test_permission_and_validation_come_first(api, make):
     assert api.patch(address, {"name": ""}, headers=stale).status_code == 422
 
 
-def test_it_costs_one_message_and_none_without_the_header(api, make, messages):
+def test_if_match_costs_one_message_and_none_without_the_header(api, make, messages):
     address = f"/classrooms/{make.classroom()['id']}"
     with messages() as without:
         api.ok(api.patch(address, {"name": "One"}))
@@ -233,7 +233,7 @@ def test_of_two_with_the_same_tag_at_once_one_wins(committing):
     assert api.get(address).data == won.data
 
 
-def test_who_changes_without_a_tag_is_seen_by_who_has_one(committing, monkeypatch):
+def test_a_change_without_a_tag_is_seen_by_a_change_with_one(committing, monkeypatch):
     """The record is compared once it is locked, not as it was when the request came."""
     api, changed, go_on = committing.api, Event(), Event()
     address = f"/classrooms/{committing.classroom()['id']}"

@@ -144,7 +144,7 @@ def refused(api, method, address, body):
     return errors
 
 
-def test_what_the_sender_names_or_lists_has_a_maximum(taking_json, document):
+def test_lists_and_objects_named_by_the_sender_have_a_maximum(taking_json, document):
     def lacking(schema):
         schema = resolved(document, schema)
         if schema.get("type") == "array":
@@ -192,7 +192,9 @@ NO_NAMES = {"short": "a", "long": "a" * 200, "faces": FACES, "controls": CONTROL
 
 @in_parts
 @pytest.mark.parametrize("kind", NO_MEMBERS)
-def test_a_list_of_what_is_no_member_is_refused_in_few_words(api, taking_json, document, kind, parts):
+def test_a_list_of_values_that_are_no_members_is_refused_in_few_words(
+    api, taking_json, document, kind, parts
+):
     bodies = [
         (method, address, body(repeated(NO_MEMBERS[kind], array["maxItems"])))
         for method, address, schema in taking_json
@@ -341,7 +343,7 @@ def test_admission_numbers_of_blanks_keep_their_200(answered):
     }
 
 
-def test_a_list_without_room_ends_and_what_stands_beside_it_stays(answered):
+def test_a_list_without_room_ends_and_members_beside_it_stay(answered):
     marks = [{"student": str(uuid4()), "note": FACES} for _ in range(200)]
 
     errors = answered(Conflict("Marks have changed.", {"marks": marks, "version": 3}))["errors"]

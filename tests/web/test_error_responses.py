@@ -189,7 +189,7 @@ def test_an_unknown_id_in_a_query_is_422_naming_the_parameter(api):
     assert_error(answer, 422, "unknown-id", "state: no such state", {"query": {"state": ["no such state"]}})
 
 
-def test_a_duplicate_is_409_and_names_what_it_collides_with(api, make):
+def test_a_duplicate_is_409_and_names_the_field_taken(api, make):
     role = make.role()
 
     answer = api.post("/roles", {"name": role["name"], "avatar": 1})
@@ -203,7 +203,7 @@ def test_a_duplicate_is_409_and_names_what_it_collides_with(api, make):
     )
 
 
-def test_a_delete_of_what_is_in_use_is_409_and_says_by_what(api, make):
+def test_a_delete_of_a_record_in_use_is_409_and_names_its_users(api, make):
     subject = make.subject()
     make.cohort_subject(make.cohort(), subject)
 

@@ -37,7 +37,7 @@ def type_of(answer):
     return answer.status_code, answer.get_json()["type"]
 
 
-def test_no_type_is_taken_away_and_each_says_what_to_do():
+def test_no_type_is_taken_away_and_each_names_its_remedy():
     assert set(ErrorType) == RELEASED
     for error_type in ErrorType:
         assert error_type.statuses, error_type
@@ -119,7 +119,7 @@ def test_unknown_is_one_type_in_path_query_body_list_and_sheet(api, make):
     assert type_of(upload(api, paper, heading)) == (422, "validation")
 
 
-def test_what_results_wait_for_and_hold_has_a_type_of_its_own(api, make):
+def test_results_that_wait_lock_or_are_published_have_types_of_their_own(api, make):
     taught = make.taught()
     paper = make.assessment(taught.subject, taught.term, category="EXAM")
     student, batch = taught.students[0], taught.cohort["id"]

@@ -107,7 +107,7 @@ def test_without_the_header_no_message_is_more_and_with_it_one(api, messages):
     assert len(replayed) == 3  # the binding, the stored answer, the end
 
 
-def test_a_key_that_no_more_signs_knows_what_was_sent(api, monkeypatch):
+def test_a_signing_key_of_before_still_recognises_the_request_sent_again(api, monkeypatch):
     verifier = api.app.extensions["school-service"].verifier
     first, (old,) = api.post("/classrooms", ROOM, **keyed("k")), verifier.keys.keys
 
@@ -171,7 +171,7 @@ def test_the_longest_key_is_taken(api):
     assert api.post("/classrooms", ROOM, **keyed("k" * 255)).headers["Idempotency-Replayed"] == "true"
 
 
-def test_what_fails_is_not_stored_and_can_be_tried_again(api):
+def test_an_answer_of_an_error_is_not_stored_and_the_request_can_be_tried_again(api):
     assert api.post("/classrooms", {**ROOM, "level": ""}, **keyed("k")).status_code == 422
     taken = api.ok(api.post("/classrooms", ROOM))
     assert api.post("/classrooms", ROOM, **keyed("k")).status_code == 409
@@ -201,7 +201,7 @@ def test_users_do_not_share_keys(api, make):
     assert someone.ok(answer)["name"] == "JSS 8"
 
 
-def test_who_lost_the_permission_gets_no_stored_answer(api, make):
+def test_a_caller_without_the_permission_any_more_gets_no_stored_answer(api, make):
     user, role = make.user()["user"], make.role("write:classrooms")["id"]
     api.ok(api.put(f"/users/{user['id']}/roles", {"role": role}))
     someone = make.signed_in(user)
@@ -212,7 +212,7 @@ def test_who_lost_the_permission_gets_no_stored_answer(api, make):
     assert someone.post("/classrooms", ROOM, **keyed("k")).status_code == 403
 
 
-def test_a_sheet_is_the_same_whatever_stands_between_the_parts_of_its_form(api, make):
+def test_a_sheet_is_the_same_with_any_boundary_of_its_form(api, make):
     taught = make.taught(1)
     assessment = make.assessment(taught.subject, taught.term)
     number = api.ok(api.get(f"/students/{taught.students[0]}"))["admission_number"]
@@ -291,7 +291,7 @@ def test_erasing_a_person_erases_stored_answers(api, other_api):
     assert "Adaeze" in stored(other_api)[0].answer
 
 
-def test_what_goes_wrong_at_the_end_leaves_neither_record_nor_key(api, monkeypatch):
+def test_a_failure_at_the_end_leaves_neither_record_nor_key(api, monkeypatch):
     monkeypatch.setattr(idempotency, "_STORE", "SELECT no_such_function(%(idempotency_id)s)")
     assert api.post("/classrooms", ROOM, **keyed("k")).status_code == 500
     monkeypatch.undo()
@@ -332,7 +332,7 @@ def test_of_two_at_once_the_second_is_refused_and_the_work_done_once(committing,
 
 
 @on_postgresql_alone
-def test_what_has_expired_is_found_by_index(api):
+def test_expired_keys_are_found_by_index(api):
     statement = (
         "EXPLAIN SELECT id FROM idempotency_keys WHERE created_at < now() ORDER BY created_at LIMIT 20"
     )

@@ -29,7 +29,7 @@ FIELDS = [(path, field) for path, (_, fields) in WRITTEN.items() for field in fi
 
 
 @pytest.mark.parametrize(("path", "field"), FIELDS)
-def test_a_name_with_what_is_not_seen_is_refused(api, path, field):
+def test_a_name_with_invisible_characters_is_refused(api, path, field):
     body = WRITTEN[path][0]
     for name in HIDDEN:
         answer = api.post(path, {**body, field: name})
@@ -124,9 +124,7 @@ def test_a_user_with_such_a_name_signs_in_from_a_mac(api, make):
         ("/users", "password", "Length must be between 1 and 1000."),
     ],
 )
-def test_what_is_too_long_is_refused_in_the_words_for_what_is_a_little_too_long(
-    api, make, path, field, words
-):
+def test_a_text_far_too_long_is_refused_in_the_words_for_one_a_little_too_long(api, make, path, field, words):
     of_record = f"/students/{make.student()['id']}"
     send = (lambda body: api.patch(of_record, body)) if path == "/students" else (lambda b: api.post(path, b))
     body = {} if path == "/students" else USER

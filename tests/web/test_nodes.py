@@ -317,7 +317,7 @@ def test_both_reads_and_writes_say_in_their_one_message_which_shard_is_meant(clu
     assert options.entry.location(uuid4()) is None
 
 
-def test_a_node_is_reached_by_its_address_whatever_the_coordinators_says():
+def test_a_node_is_reached_by_its_own_address_alone():
     url = make_url("postgresql://login:secret@coordinator:1/schools?host=other&port=2&sslmode=require")
 
     assert Node("worker", 3).at(url) == make_url("postgresql://login:secret@worker:3/schools?sslmode=require")
@@ -389,7 +389,7 @@ def test_a_school_whose_tables_are_dropped_is_asked_for_again(cluster, tenancy, 
         cluster.move(place, 1)
 
 
-def test_what_is_written_is_answered_of_the_shards(cluster, placed, there, place):
+def test_a_write_is_answered_of_the_shards(cluster, placed, there, place):
     name = uuid4().hex
 
     room = there.ok(there.post("/classrooms", {"name": name, "level": "x"}))

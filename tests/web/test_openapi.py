@@ -257,7 +257,7 @@ def test_making_it_raises_no_warning(settings, tenancy):
         assert Document(create_app(settings)).operations()
 
 
-def test_no_reader_gets_a_document_of_which_a_part_failed(settings, tenancy):
+def test_no_reader_gets_a_document_with_a_failed_part(settings, tenancy):
     api = create_app(settings).extensions["flask-smorest"]["apis"][""]["ext_obj"]
 
     def fail():
@@ -282,7 +282,7 @@ def test_every_route_is_documented(app, document):
     assert routes == set(document.operations())
 
 
-def test_every_operation_says_what_it_is(document):
+def test_every_operation_has_a_summary_and_a_tag(document):
     tags = [tag["name"] for tag in document.spec["tags"]]
 
     for (method, path), operation in document.operations().items():
@@ -349,7 +349,7 @@ def described(document):
                 yield f"{method} {path} {parameter['name']}", parameter
 
 
-def test_every_property_and_parameter_says_what_it_is(document):
+def test_every_property_and_parameter_has_a_description(document):
     schemas = dict(described(document))
 
     assert len(schemas) > 500
@@ -362,7 +362,7 @@ def test_every_property_and_parameter_says_what_it_is(document):
     assert [place for place, schema in schemas.items() if "$ref" in schema] == []
 
 
-def test_what_stands_in_a_path_is_an_id_of_a_record_or_is_told_apart(document):
+def test_a_parameter_of_a_path_is_described_as_an_id_of_a_record_or_in_its_own_words(document):
     told = {
         parameter["description"]
         for item in document.spec["paths"].values()
@@ -431,7 +431,7 @@ def test_the_permission_of_an_operation_is_told_to_programs_and_to_people(docume
             assert f"`{name}`" in operation["description"]
 
 
-def test_it_serves_from_wherever_it_is(document):
+def test_the_document_names_its_own_place_as_the_server(document):
     assert [server["url"] for server in document.spec["servers"]] == ["."]
 
 
@@ -571,7 +571,7 @@ def test_bounds_are_numbers(visitor):
     assert [bound for bound in limits if not isinstance(bound, int | float)] == []
 
 
-def test_what_may_be_null_has_its_type_beside_it(visitor):
+def test_a_nullable_schema_has_its_type_beside_it(visitor):
     def nullable(node):
         if isinstance(node, dict) and node.get("nullable") is True:
             yield node

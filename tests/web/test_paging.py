@@ -126,7 +126,7 @@ def test_a_search_for_nothing_finds_all(api, users, search):
     assert page(api, search=search)["total"] == 26
 
 
-def test_the_totals_are_those_of_the_search(api, users):
+def test_the_totals_count_the_matches_of_the_search(api, users):
     assert page(api, search="PUPIL 1", pageSize=4) | {"data": []} == {
         "page_number": 0,
         "page_size": 4,

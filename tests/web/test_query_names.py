@@ -24,7 +24,7 @@ def lines(logs):
     logging.getLogger("school_service.access").setLevel(logging.NOTSET)
 
 
-def test_the_operations_of_the_interface_are_those_of_the_contract():
+def test_the_operations_of_the_interface_are_the_contracts():
     contract = load_contract(CONTRACT_FILE)["endpoints"]
 
     assert {
@@ -43,7 +43,7 @@ def test_an_extension_refuses_them_by_name(api, path):
     api.ok(api.get(path))
 
 
-def test_what_writes_refuses_them_and_writes_nothing(api):
+def test_a_write_with_unknown_parameters_is_refused_and_writes_nothing(api):
     body = {"name": "Cook"}
 
     answer = api.post("/positions?dryrun=true", body)

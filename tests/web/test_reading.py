@@ -75,7 +75,7 @@ def test_a_machine_reads_in_two(make, machine, counted):
     assert counted(machine(all_permissions=True), "/classrooms") == (200, 2)
 
 
-def test_who_may_not_read_costs_one(make, machine, counted, api, other_api):
+def test_a_reader_without_permission_costs_one_message_at_most(make, machine, counted, api, other_api):
     make.classroom()
 
     assert counted(make.caller("read:users"), "/classrooms") == (403, 1)
@@ -104,7 +104,7 @@ def test_a_view_without_a_query_judges_the_principal_too(make, api, counted):
     assert gone.get("/states").status_code == 401
 
 
-def test_the_query_is_not_run_for_who_may_not_read(api, make, monkeypatch):
+def test_the_query_is_not_run_for_a_reader_without_permission(api, make, monkeypatch):
     """It would fail: with the permission it does."""
     length = func.length(Classroom.name)
     monkeypatch.setattr(classrooms, "classrooms", lambda **_: select((1 / (length - length)).label("id")))

@@ -98,7 +98,7 @@ def test_a_list_is_once_in_memory(rehearsed, place):
     assert peak < 1.5 * length
 
 
-def test_the_bytes_are_utf_8_whatever_the_environment_says(settings, monkeypatch):
+def test_the_bytes_are_utf_8_in_any_environment(settings, monkeypatch):
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
     engine = serving_engine(settings.database_url)
     connection = engine.raw_connection()
@@ -127,7 +127,7 @@ def test_a_subquery_that_gives_several_columns_is_run_once_for_a_page(place, mak
 
 
 @on_postgresql_alone
-def test_a_total_is_counted_without_what_is_joined_to_be_shown(place, make):
+def test_a_total_is_counted_without_joins_that_serve_only_columns(place, make):
     make.student()
     source = students.query().get_final_froms()[0]
     counted = select(text("count(*)")).select_from(rendering._as_counted(source))

@@ -99,7 +99,7 @@ def last_line(logs):
     return of_logger(logs(), "school_service.access")[-1]
 
 
-def test_who_was_refused_is_in_the_log_as_far_as_their_token_is_verified(api, other_api, make, logs):
+def test_a_refused_caller_is_in_the_log_as_far_as_their_token_is_verified(api, other_api, make, logs):
     caller = make.caller("read:users")
     assert caller.get("/classrooms").status_code == 403
     assert (last_line(logs)["status"], last_line(logs)["actor"]) == (403, caller.user["id"])
@@ -121,7 +121,7 @@ def test_who_was_refused_is_in_the_log_as_far_as_their_token_is_verified(api, ot
     assert last_line(logs)["actor"] is None
 
 
-def test_the_route_of_a_request_is_a_template_and_of_what_is_nowhere_none(api, logs):
+def test_the_route_of_a_request_is_a_template_and_none_for_an_unknown_path(api, logs):
     for path, route in (
         (f"/users/{api.school}", "/users/{id}"),
         (f"/gradebooks/{api.school}", "/gradebooks/{id}"),
@@ -132,7 +132,7 @@ def test_the_route_of_a_request_is_a_template_and_of_what_is_nowhere_none(api, l
         assert (last_line(logs)["path"], last_line(logs)["route"]) == (path, route)
 
 
-def test_the_line_of_a_refused_request_has_300_characters_of_what_it_says(api, make, logs):
+def test_the_line_of_a_refused_request_has_300_characters_of_each_text(api, make, logs):
     api.using(school="x" * 5000).request("GET", "/" + "nowhere" * 1000)
     api.using(school="x" * 5000).request("GET", "/classrooms")
     make.caller().request("N" * 5000, "/classrooms")
@@ -144,7 +144,7 @@ def test_the_line_of_a_refused_request_has_300_characters_of_what_it_says(api, m
         assert all(len(text) <= 300 for text in line.values() if isinstance(text, str)), line
 
 
-def test_the_time_in_the_queue_is_what_the_server_says_and_what_the_share_took(api, logs):
+def test_the_time_in_the_queue_comes_from_the_server_and_from_no_header(api, logs):
     api.get("/classrooms", environ_base={WAITED: 0.25})
     assert last_line(logs)["queue_ms"] == 250
     # Nobody says it in a header.
@@ -171,7 +171,7 @@ def check_of(token, api, logs):
     return line["refused"], line.get("key_id"), line.get("issuer")
 
 
-def test_the_log_says_why_a_token_is_refused_and_what_it_says_of_itself(api, app, logs):
+def test_the_log_has_the_reason_the_key_and_the_issuer_of_a_refused_token(api, app, logs):
     key = app.extensions["school-service"].verifier.key
     claims = jwt.decode(api.token, options={"verify_signature": False})
     issuer, own = claims["iss"], key.key_id
@@ -200,7 +200,7 @@ def test_the_log_says_why_a_token_is_refused_and_what_it_says_of_itself(api, app
     assert not {"refused", "key_id", "issuer", "cause"} & last_line(logs).keys()
 
 
-def test_the_log_says_what_a_caller_lacks(api, other_api, make, logs):
+def test_the_log_names_the_permission_that_a_caller_lacks(api, other_api, make, logs):
     caller = make.caller("read:users")
     caller.get("/classrooms")
     assert last_line(logs)["refused"] == "This needs the permission read:classrooms."
@@ -257,7 +257,7 @@ def test_a_failure_is_logged_with_its_traceback_and_the_request_id(probing, logs
     assert line["exception"].endswith(f"RuntimeError: {SECRET}")
 
 
-def test_what_a_caller_sends_can_not_forge_a_line(api, logs):
+def test_texts_of_a_caller_can_not_forge_a_line(api, logs):
     api.get("/nothing%0a%7B%22forged%22%3A1%7D", headers={"X-SCHOOL-ID": '"}{"forged":1}'})
 
     (line,) = of_logger(logs(), "school_service.access")
@@ -270,7 +270,7 @@ def test_what_a_caller_sends_can_not_forge_a_line(api, logs):
     ["\ud800", 2**70, float("nan"), b"\xff", {"a": {1, 2}}, object()],
     ids=lambda value: type(value).__name__,
 )
-def test_whatever_is_logged_is_a_line_of_json(logs, monkeypatch, value):
+def test_any_value_is_logged_as_a_line_of_json(logs, monkeypatch, value):
     # Not to pytest's own log, which a worker could not send on: a lone surrogate has no UTF-8.
     root = logging.getLogger()
     service_log = [handler for handler in root.handlers if isinstance(handler.formatter, JsonFormatter)]
@@ -315,7 +315,7 @@ def observe(api, monkeypatch):
     return lambda observer: monkeypatch.setattr(api.app, "observe", observer)
 
 
-def test_an_observer_knows_of_a_request_what_is_there_of_it(api, place, observe):
+def test_an_observer_gets_the_known_facts_of_a_request(api, place, observe):
     seen = []
     observe(seen.append)
     api.get("/classrooms")

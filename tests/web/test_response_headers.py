@@ -43,7 +43,7 @@ def test_no_page_may_frame_any_answer(api, app, make):
     assert "frame-ancestors 'none'" in app.test_client().get("/docs").headers["Content-Security-Policy"]
 
 
-def test_no_cache_stores_the_token_of_who_signs_in(api):
+def test_no_cache_stores_the_token_of_a_sign_in(api):
     signed_in = api.post("/users/login", {"username": "admin", "password": PASSWORD})
 
     assert signed_in.status_code == 200
@@ -59,7 +59,7 @@ def test_no_cache_stores_a_failure(probing, kind):
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/classrooms", "/health"])
-def test_no_cache_stores_what_is_refused_or_of_this_moment(app, path):
+def test_no_cache_stores_a_refusal_or_an_answer_of_this_moment(app, path):
     assert headers_of(app.test_client().get(path)) == (NO_STORE, "nosniff")
 
 
@@ -72,7 +72,7 @@ def test_no_cache_stores_what_is_refused_or_of_this_moment(app, path):
         ("/favicon.ico", "public, max-age=86400"),
     ],
 )
-def test_what_is_public_may_be_stored(app, path, cached):
+def test_a_public_answer_may_be_stored(app, path, cached):
     answer = app.test_client().get(path)
 
     assert answer.status_code == 200
