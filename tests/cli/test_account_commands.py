@@ -132,7 +132,7 @@ def test_an_administrator_gets_another_password(operate, school, other_school):
     assert other_school.works(other_school.sign_in("admin", other_school.password))
 
 
-def test_one_who_was_deleted_comes_back_with_every_permission(operate, school):
+def test_a_deleted_administrator_comes_back_with_every_permission(operate, school):
     second = operate(
         "reset-admin", school.id, "--user", "Ọ̀gá", "--password-stdin", stdin=b"a pass-word of theirs"
     )
@@ -165,7 +165,7 @@ def test_a_school_whose_administrator_was_emptied_by_hand_gets_one(operate, scho
 
 
 @pytest.mark.parametrize("verb", ["end-sessions", "reset-admin"])
-def test_what_is_not_there_is_reported(cli, verb):
+def test_an_unknown_school_is_reported(cli, verb):
     unknown = cli("tenants", verb, UNKNOWN_ID)
     no_id = cli("tenants", verb, "x")
 
@@ -173,7 +173,7 @@ def test_what_is_not_there_is_reported(cli, verb):
     assert no_id.exit_code == 2
 
 
-def test_a_user_who_is_not_there_is_reported(cli, school):
+def test_an_unknown_user_is_reported(cli, school):
     result = cli("tenants", "end-sessions", school.id, "--user", "nobody")
 
     assert result.exit_code == 1
@@ -269,7 +269,9 @@ def test_resetting_an_administrator_ends_invitation_and_links(operate, school, b
     }
 
 
-def test_check_lists_who_gives_no_student_or_guardian_a_password(operate, cli, school, other_school, by_hand):
+def test_check_lists_users_who_can_give_no_student_or_guardian_a_password(
+    operate, cli, school, other_school, by_hand
+):
     ids = {
         f"{permission['access']}:{permission['section']}": permission["id"]
         for permission in school.call("GET", "/permissions")

@@ -108,7 +108,7 @@ def test_wrong_use_is_said_and_nothing_happens(cli, school, folder):
     assert cli("tenants", "show", school["id"]).exit_code == 0
 
 
-def test_what_fails_is_said_in_one_line(cli, school, folder):
+def test_a_failure_is_said_in_one_line(cli, school, folder):
     file = folder / f"{uuid4()}.zip"
     file.write_text("something of value")
     lines = [
@@ -125,7 +125,7 @@ def test_what_fails_is_said_in_one_line(cli, school, folder):
 
 
 @in_this_process
-def test_a_backup_that_is_not_what_the_school_holds_fails_and_leaves_no_file(
+def test_a_backup_that_differs_from_the_school_fails_and_leaves_no_file(
     cli, school, folder, query, monkeypatch
 ):
     backups = folder / f"backups {uuid4()}"

@@ -13,7 +13,7 @@ from tests.auth.outside_provider import OutsideProvider
 SECRET = "b9z4-secret"
 
 
-def test_sound_settings_are_told_with_what_they_lead_to(cli, installed):
+def test_sound_settings_are_reported_with_their_consequences(cli, installed):
     done = cli("check", "--json", PUBLIC_URL="https://schools.example.org/", POOL_SIZE="20")
 
     report = json.loads(done.stdout)
@@ -30,7 +30,7 @@ def test_sound_settings_are_told_with_what_they_lead_to(cli, installed):
     assert all(re.fullmatch(r"\d+ at t\d{4}", at) for at in report["schools"])
 
 
-def test_what_is_unwise_leaves_the_exit_status_and_counts_the_workers(cli, installed):
+def test_unwise_settings_leave_the_exit_status_and_the_workers_count(cli, installed):
     done = cli(
         "check", "--workers", "2", POOL_SIZE="6", ADMIN_DATABASE_URL=None, PUBLIC_URL="http://x.example.org"
     )
@@ -43,7 +43,7 @@ def test_what_is_unwise_leaves_the_exit_status_and_counts_the_workers(cli, insta
     assert re.search(r"^POOL_SIZE +6$", done.stdout, re.MULTILINE)
 
 
-def test_what_can_not_be_reached_is_named_without_a_secret_and_is_status_1(cli, installed):
+def test_an_unreachable_server_is_named_without_a_secret_and_is_status_1(cli, installed):
     nowhere = (
         make_url(installed["DATABASE_URL"]).set(database="nowhere").render_as_string(hide_password=False)
     )

@@ -114,7 +114,7 @@ def test_the_report_names_everything(here, history, migrate):
     assert (names(again, "migrated"), again["failed"], again["skipped"]) == ([broken.name], [], 7)
 
 
-def test_who_failed_and_why_is_shown_by_status(here, history, started, migrate):
+def test_status_shows_the_failed_schools_and_their_errors(here, history, started, migrate):
     broken, whole = make_schools(here, 2)
     break_school(here, broken)
     migrate()
@@ -134,7 +134,7 @@ def test_who_failed_and_why_is_shown_by_status(here, history, started, migrate):
     assert f"2 schools, newest revision {head(history)}, 1 behind (1 failed)." in text
 
 
-def test_what_was_done_is_said_in_one_line(here, history, migrate):
+def test_a_run_is_reported_in_one_line(here, history, migrate):
     make_schools(here, 2)
 
     first, second = migrate("--workers", "3"), migrate()
@@ -146,7 +146,7 @@ def test_what_was_done_is_said_in_one_line(here, history, migrate):
     assert (first.stderr, second.stderr) == ("", "")
 
 
-def test_one_school_and_only_what_failed(here, migrate):
+def test_one_school_alone_and_failed_schools_alone_are_migrated(here, migrate):
     broken, other = make_schools(here, 2)
     break_school(here, broken)
     assert migrate("--school", str(broken.id)).returncode == 1
@@ -176,7 +176,7 @@ def test_wrong_use(migrate, arguments, status, words):
     assert words in done.stderr
 
 
-def test_without_a_registry_the_operator_is_told_what_to_do(server, tmp_path):
+def test_without_a_registry_the_operator_is_told_to_run_init(server, tmp_path):
     with installation(server, installed=False) as bare:
         url = bare.admin_url.render_as_string(hide_password=False)
         done = run("tenants", "migrate", cwd=tmp_path, settings={"DATABASE_URL": url})
@@ -265,7 +265,7 @@ def test_two_programs_at_once_share_the_schools(here, history, migrating):
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name
 )
-def test_asked_to_stop_it_ends_what_is_under_way_and_reports(here, history, migrating, migrate, number):
+def test_a_stopped_run_ends_the_schools_under_way_and_reports(here, history, migrating, migrate, number):
     first, *_ = make_schools(here, 5)
 
     with (

@@ -16,7 +16,7 @@ from tests.postgres import addresses, on_postgresql_alone
 pytestmark = [pytest.mark.program, on_postgresql_alone]
 
 
-def test_no_verb_and_no_request_imports_what_is_for_several_servers(server, tmp_path):
+def test_no_verb_and_no_request_imports_modules_for_several_servers(server, tmp_path):
     with postgres.test_database(server) as (admin, serving):
         settings = {**addresses(admin, serving), "SIGNING_KEY": SigningKey.generate().to_pem()}
         done = subprocess.run(

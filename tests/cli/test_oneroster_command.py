@@ -79,7 +79,7 @@ def test_files_are_exported_by_their_names(cli, installed, school, tmp_path):
     assert cli("tenants", "export-oneroster", school, str(path), "--only", "manifest").exit_code == 2
 
 
-def test_what_can_not_be_exported_leaves_no_file(cli, installed, school, tmp_path):
+def test_an_impossible_export_leaves_no_file(cli, installed, school, tmp_path):
     path = tmp_path / "school.zip"
     for arguments, problem in (
         ((UNKNOWN_ID, str(path)), "no school"),

@@ -46,7 +46,7 @@ def test_a_public_client_has_no_secret(cli, name):
     assert cli("clients", "create", f"{name}2", "--public", "--permission", "read:users").exit_code == 2
 
 
-def test_each_option_replaces_what_was_there(cli, name):
+def test_each_option_replaces_its_values_of_before(cli, name):
     local = "http://127.0.0.1/back"
     created = cli(
         *(
@@ -104,7 +104,7 @@ def test_each_option_replaces_what_was_there(cli, name):
         tuple(part for number in range(11) for part in ("--redirect-uri", f"{BACK}/{number}")),
     ],
 )
-def test_what_is_refused(cli, name, options):
+def test_wrong_options_are_refused(cli, name, options):
     refused = cli("clients", "create", name, *options)
 
     assert (refused.exit_code, refused.stdout) == (2, "")
@@ -116,7 +116,7 @@ def test_a_client_that_is_not_there_is_not_edited(cli, name):
     assert cli("clients", "edit", name).exit_code == 2
 
 
-def test_the_verb_says_what_becomes_of_sessions(cli, name):
+def test_the_verb_says_when_sessions_end(cli, name):
     cli("clients", "create", name, "--public", "--all-schools", "--user-permission", "read:classrooms")
     for options, words, absent in (
         (("--user-permission", "read:classrooms", "--user-permission", "write:classrooms"), (), ("session",)),

@@ -58,7 +58,7 @@ def test_its_name_begins_with_sample_and_its_details_are_those_given(school, ser
     assert school["id"] != str(SCHOOLS[0].id)
 
 
-def test_it_is_filled_as_a_school_of_the_demo(school, service, token):
+def test_the_sample_school_is_filled_as_a_school_of_the_demo(school, service, token):
     def get(path):
         return service.ok("GET", path, token=token, school=school["id"])
 
@@ -76,7 +76,7 @@ def test_the_printed_passwords_let_in(school, service, token):
         assert answer.status == 200, username
 
 
-def test_a_teacher_a_guardian_and_a_student_see_what_is_theirs(school, service, token):
+def test_a_teacher_a_guardian_and_a_student_see_their_own_records(school, service, token):
     def me(role):
         signed_in = sign_in(service, school, token, school[role], school[f"{role}_password"]).json()
         own = signed_in["access_token"]["access_token"]

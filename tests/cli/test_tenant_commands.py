@@ -196,7 +196,7 @@ def test_the_id_of_a_revoked_client_can_be_granted_anew_and_revives_no_token(pri
 
 
 @pytest.mark.parametrize("permission", ["read:student", "delete:everything", "write:audit"])
-def test_a_permission_that_is_none_is_refused_with_those_that_there_are(cli, permission):
+def test_an_unknown_permission_is_refused_with_the_list_of_permissions(cli, permission):
     name = f"client {uuid4()}"
     result = cli("clients", "create", name, "--permission", "read:students", "--permission", permission)
 
@@ -368,7 +368,7 @@ def test_a_client_is_let_tell_addresses_by_the_operator_alone(cli):
     assert cli("clients", "edit", let).exit_code == 2
 
 
-def test_what_is_there_already_is_refused(cli):
+def test_a_school_or_client_that_is_there_already_is_refused(cli):
     school_id, name = str(uuid4()), f"client {uuid4()}"
     for arguments in (("tenants", "create", "Twice", "--id", school_id), ("clients", "create", name)):
         assert cli(*arguments).exit_code == 0
@@ -393,7 +393,7 @@ def test_what_is_there_already_is_refused(cli):
     ],
     ids=" ".join,
 )
-def test_what_is_not_there_is_said_in_one_line(cli, arguments):
+def test_an_unknown_school_or_client_is_said_in_one_line(cli, arguments):
     result = cli(*arguments)
 
     assert (result.exit_code, result.stdout) == (1, "")
@@ -480,7 +480,7 @@ def test_old_entries_of_the_audit_log_are_moved_into_files(cli, printed, logins,
     }
 
 
-def test_the_audit_log_is_emptied_of_people_who_were_erased(printed, service, token):
+def test_the_audit_log_is_emptied_of_erased_people(printed, service, token):
     school = printed("tenants", "create", "Forgetful College")
     body = {"first_name": "Ada", "last_name": "Obi-Zxqvjk", "admission_number": "1"}
     student = service.ok("POST", "/students", token=token, school=school["id"], body=body)

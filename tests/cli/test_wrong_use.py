@@ -65,7 +65,7 @@ def test_a_password_that_could_never_sign_in_is_refused(cli, password):
         ("123456", "must have at least 10 characters, and is one of the most common passwords"),
     ],
 )
-def test_a_weak_password_is_refused_whatever_the_policy(cli, password, fault):
+def test_a_weak_password_is_refused_by_any_policy(cli, password, fault):
     arguments = ("tenants", "create", "Name", "--admin", "head.mistress", "--password-stdin")
 
     result = cli(*arguments, stdin=password.encode(), PASSWORD_POLICY="any")
@@ -128,7 +128,7 @@ def test_a_wrong_setting_is_named(cli, verb, setting, value):
         ({"SIGNING_KEY_FILE": "/no/such/file"}, "SIGNING_KEY and SIGNING_KEY_FILE are both set"),
     ],
 )
-def test_only_what_signs_needs_the_key(cli, settings, named):
+def test_only_verbs_with_an_application_need_the_signing_key(cli, settings, named):
     result = cli("openapi", "print", **settings)
 
     assert result.exit_code == 1

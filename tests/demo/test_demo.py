@@ -126,7 +126,7 @@ def test_a_person_tries_the_demo_and_finds_everything_again(first_demo, used_cwd
         assert_its_administrator_signs_in(second, token, other)
         for service in (first_demo, second):
             assert_is_printed(service)
-        assert_what_is_printed_works(second)
+        assert_printed_lines_work(second)
         assert second.request("GET", "/docs").status == 200
         assert second.err.read_text() == ""
 
@@ -339,7 +339,7 @@ def assert_is_printed(demo):
     assert "/verify/" in demo.printed
 
 
-def assert_what_is_printed_works(demo):
+def assert_printed_lines_work(demo):
     assert_people_sign_in(demo)
     # A report card that is verified at the address that is printed, without a token.
     verified = next(line for line in demo.printed.splitlines() if "/verify/" in line).split()[1]
@@ -538,7 +538,7 @@ def test_a_verb_that_is_told_to_stop_leaves_nothing_running(cwd):
     assert nothing_is_left(cwd)
 
 
-def test_what_a_restart_of_the_machine_leaves_does_not_hold_postgresql_up(used_cwd):
+def test_the_lock_file_of_before_a_restart_does_not_hold_postgresql_up(used_cwd):
     # The number of its process belongs to another one now: to this one.
     left = used_cwd / "school-data" / "postgres" / "postmaster.pid"
     left.write_text(f"{os.getpid()}\n{left.parent}\n1700000000\n5432\n.\n\n 1 1\nready\n")
@@ -790,7 +790,7 @@ def test_root_in_a_closed_folder_has_its_database_elsewhere_and_nothing_is_opene
 
 
 @root_only
-def test_what_lies_elsewhere_is_deleted_with_the_demo(closed):
+def test_files_that_lie_elsewhere_are_deleted_with_the_demo(closed):
     elsewhere = closed.with_name("elsewhere")
     imports = "from pathlib import Path; from school_service.cli import data_folder"
     script = f"{imports}; data_folder.ELSEWHERE = Path({str(elsewhere)!r})"

@@ -13,7 +13,7 @@ from tests.demo.test_demo import working_directory
 pytestmark = pytest.mark.program
 
 
-def test_it_holds_no_values_of_statements_that_failed():
+def test_the_servers_log_holds_no_values_of_statements_that_failed():
     with working_directory() as cwd:
         path = cwd / "school-data"
         with data_folder(path, create=True) as folder:

@@ -106,7 +106,7 @@ def configuration(**ports: int) -> str:
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="prometheus is not installed.")
-def test_each_alert_fires_and_comes_with_what_to_do(tmp_path, installed):
+def test_each_alert_fires_and_comes_with_its_action(tmp_path, installed):
     # Minutes are seconds here.
     rules = re.sub(r"\bfor: \d+[mh]$", "for: 2s", ALERTS, flags=re.M)
     rules = re.sub(r"\[\d+m\]", "[10s]", rules)

@@ -11,7 +11,7 @@ from tests.operations import STORED
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_guide_is_what_the_service_answers(without_address, tenancy, monkeypatch):
+def test_the_guide_shows_the_answers_of_the_service(without_address, tenancy, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     spec = spec_from_file_location("write_api_guide", DOCS / "write_api_guide.py")
     script = module_from_spec(spec)

@@ -52,7 +52,7 @@ def test_the_newest_release_is_this_one_and_the_others_follow_by_number_and_day(
     assert days == sorted(days, reverse=True)
 
 
-def test_each_release_names_its_revisions_from_those_of_the_release_before():
+def test_each_release_names_its_revisions_from_the_release_before():
     sections = releases()
 
     for (version, _, rows), before in zip(sections, [*sections[1:], None], strict=True):

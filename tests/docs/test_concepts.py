@@ -27,7 +27,7 @@ def test_each_concept_is_where_the_table_says():
         assert missing == [], where
 
 
-def test_the_views_of_classrooms_have_what_the_table_names():
+def test_the_views_of_classrooms_use_every_name_of_the_table():
     area = ROOT / "school_service" / "features" / "school" / "classrooms"
     sources = "".join(path.read_text(encoding="utf-8") for path in area.glob("*.py"))
 

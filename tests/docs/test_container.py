@@ -80,7 +80,7 @@ def test_every_image_is_of_this_release(compose, objects):
         assert set(named) == {__version__}
 
 
-def test_settings_and_verbs_are_those_of_the_program(compose, objects):
+def test_settings_and_verbs_are_the_programs(compose, objects):
     for service in compose["services"].values():
         if service["image"].startswith(OURS):
             check_settings(list(service["environment"]))
@@ -175,7 +175,7 @@ def test_the_backup_of_containers_brings_every_school_into_an_empty_server(shell
     ]
 
 
-def test_what_runs_may_do_little(compose, objects):
+def test_containers_run_with_few_rights(compose, objects):
     for service in compose["services"].values():
         if service["image"].startswith(OURS):
             assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
@@ -190,7 +190,7 @@ def test_what_runs_may_do_little(compose, objects):
             assert (context["readOnlyRootFilesystem"], context["capabilities"]) == (True, {"drop": ["ALL"]})
 
 
-def test_the_probes_ask_what_they_are_for(objects, app):
+def test_each_probe_asks_its_own_path(objects, app):
     (pod,) = pods([object_ for object_ in objects if object_["kind"] == "Deployment"])
     (container,) = pod["containers"]
     asked = {

@@ -29,13 +29,13 @@ def test_privacy_md_has_the_words_of_every_column_of_a_person(script):
     assert page == script.privacy(page), AGAIN
 
 
-def test_the_words_of_properties_are_those_of_the_columns(script):
+def test_properties_have_the_words_of_the_columns(script):
     written = script.PROPERTIES.read_text(encoding="utf-8")
 
     assert written == script.as_json(script.properties(json.loads(written))), AGAIN
 
 
-def test_what_a_column_says_is_written_in_each_place(script, monkeypatch):
+def test_the_facts_of_a_column_are_written_in_each_place(script, monkeypatch):
     column = db.metadata.tables["students"].c.number
     says = "A number, which is the student's club."
     monkeypatch.setattr(column, "info", fact("club", STAYS, own="", says=says, exported=True))

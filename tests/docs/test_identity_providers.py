@@ -58,7 +58,7 @@ def test_each_provider_is_there():
     assert sorted(SECTIONS) == ["Auth0", "Keycloak", "oidc-provider"]
 
 
-def test_the_token_may_do_what_it_says_in_its_school_and_no_more(example, other_place):
+def test_the_token_has_its_own_permissions_in_its_school_and_no_more(example, other_place):
     api, claims, sign = example
     token = sign(**claims)
 
@@ -79,7 +79,7 @@ def test_where_it_names_no_school_the_grant_here_decides(example, grant, place, 
     assert status(api, token, "/users?pageSize=1", school=other_place.id) == 403
 
 
-def test_who_signed_in_through_the_client_has_nothing_of_its_grant(example, grant, place):
+def test_a_person_signed_in_through_the_client_has_nothing_of_its_grant(example, grant, place):
     api, claims, sign = example
     client = claims.get("azp", claims["sub"])
     grant(client_id=client, school_ids=[place.id], all_permissions=True)

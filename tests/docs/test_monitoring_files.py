@@ -47,7 +47,7 @@ def unknown(query):
     return {re.sub(r"_(?:bucket|sum|count)$", "", name) for name in names} - NAMED - OF_PROCESS
 
 
-def test_each_alert_says_what_to_do_and_asks_for_metrics_that_there_are():
+def test_each_alert_has_an_action_and_asks_for_known_metrics():
     names = [rule["alert"] for rule in RULES]
     assert len(names) == len(set(names)) >= 15
     for rule in RULES:

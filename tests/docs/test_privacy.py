@@ -102,7 +102,7 @@ def send(api, words):
     return client.request(method, address.path, query_string=address.query, headers=headers, data=body)
 
 
-def test_the_requests_do_what_they_say_in_this_order(api, values):
+def test_the_requests_of_the_page_work_in_its_order(api, values):
     sent = 0
     for command in COMMANDS:
         words = shlex.split(re.sub(r"\$(\w+)", lambda match: values[match[1]], command))

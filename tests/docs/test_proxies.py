@@ -309,7 +309,7 @@ def test_requests_come_through_by_tls_and_browsers_are_told_to_stay_with_it(prox
     assert answer.headers["Strict-Transport-Security"] == "max-age=31536000; includeSubDomains"
 
 
-def test_the_clients_address_is_handed_on_and_not_what_it_says_itself(proxy):
+def test_the_clients_own_address_is_handed_on_and_no_forged_one(proxy):
     forged = {"X-Forwarded-For": "203.0.113.5, 10.0.0.1"}
 
     assert proxy.request(headers=forged).json()["headers"]["X-Forwarded-For"] == "127.0.0.1"
@@ -319,7 +319,7 @@ def test_the_clients_address_is_handed_on_and_not_what_it_says_itself(proxy):
     "path",
     ["/docs", "/verify/a-school/a-code?page=1", "/auth/invitation", "/auth/a-school/invitation/a-code"],
 )
-def test_who_comes_to_a_page_without_tls_is_sent_to_tls(proxy, path):
+def test_a_browser_without_tls_is_sent_to_tls(proxy, path):
     answer = proxy.plain.request("GET", path, headers={"Host": NAME}, redirect=False)
 
     assert answer.status in {301, 308}
@@ -329,7 +329,7 @@ def test_who_comes_to_a_page_without_tls_is_sent_to_tls(proxy, path):
 @pytest.mark.parametrize(
     "path", ["/users", "/users/login", "/", "/docs/x", "/auth/oauth/token", "/auth/authorize", "/verify"]
 )
-def test_whatever_else_comes_without_tls_is_refused(proxy, path):
+def test_any_other_request_without_tls_is_refused(proxy, path):
     for method in ("GET", "POST"):
         answer = proxy.plain.request(method, path, headers={"Host": NAME}, redirect=False)
 
@@ -337,7 +337,7 @@ def test_whatever_else_comes_without_tls_is_refused(proxy, path):
 
 
 @pytest.mark.parametrize("proxy", ["nginx"], indirect=True)  # Caddy needs a module for that
-def test_who_has_no_token_is_refused_after_some_and_who_has_one_goes_on(proxy):
+def test_requests_without_a_token_are_refused_after_some_and_those_with_one_go_on(proxy):
     begun = time.monotonic()
 
     def ask(number: int) -> int:
@@ -382,7 +382,7 @@ def test_a_client_has_so_many_connections(proxy):
     assert answers == [429] * 30
 
 
-def test_what_a_client_says_of_a_path_in_front_is_dropped(proxy):
+def test_the_prefix_that_a_client_sends_is_dropped(proxy):
     headers = {"X-Forwarded-Prefix": "/forged"}
 
     assert not proxy.request(headers=headers).json()["headers"].get("X-Forwarded-Prefix")
@@ -466,7 +466,7 @@ def test_json_csv_ndjson_and_pages_of_documentation_are_compressed(proxy, media_
 
 
 @pytest.mark.parametrize("media_type", ["application/pdf", "application/zip", "image/png", SPREADSHEET])
-def test_what_is_compressed_already_is_not_compressed_again(proxy, media_type):
+def test_an_answer_compressed_already_is_not_compressed_again(proxy, media_type):
     assert not compressed(proxy, "/students/1/report-card", media_type)
 
 

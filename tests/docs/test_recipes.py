@@ -120,7 +120,7 @@ def test_no_other_files_are_written_than_the_recipe_names(recipe):
 
 
 @pytest.mark.program
-def test_what_is_written_does_what_it_is_for(tmp_path):
+def test_the_patched_program_documents_the_recipes(tmp_path):
     copy = patched(tmp_path / "copy", *RECIPES)
 
     settings = {

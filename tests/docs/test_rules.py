@@ -56,7 +56,7 @@ def named_tests(text):
     return [path for paths in TESTS.findall(text) for path in PATH.findall(paths)]
 
 
-def test_there_are_pages_and_the_list_has_each():
+def test_the_list_has_each_page_of_rules():
     listed = set(re.findall(r"\]\(([\w-]+)\.md\)", read(RULES / "README.md")))
 
     assert listed == {page.stem for page in PAGES}

@@ -81,7 +81,7 @@ def test_every_chapter_is_there():
     assert chapters == [*range(1, 18)]
 
 
-def test_what_is_met_says_where_and_what_is_not_says_why():
+def test_a_met_requirement_names_its_place_and_each_other_its_reason():
     for number, _, state, where in ROWS:
         assert len(where) > 3, number
         if state == "met":

@@ -50,7 +50,7 @@ def test_each_module_of_serving_guarantees_something():
     assert {file.stem for file in SERVING.glob("*.py")} - {"__init__"} == named
 
 
-def test_each_module_that_extends_waitress_says_what_for():
+def test_each_module_that_extends_waitress_is_in_the_tables():
     private = {Path(file).stem for library, _, file, _ in TABLE if library == "waitress"}
     importing = {
         file.stem

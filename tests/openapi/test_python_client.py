@@ -155,7 +155,7 @@ def test_an_error_is_read_as_one(caller):
     assert unknown.parsed.request_id == unknown.headers["X-Request-ID"]
 
 
-def test_it_goes_from_the_first_day_to_the_graduates(caller):
+def test_the_generated_client_goes_from_the_first_day_to_the_graduates(caller):
     teacher = employ(caller)
     session = caller.do(
         "sessions.create_session",

@@ -64,7 +64,7 @@ def supervisor(monkeypatch):
         yield supervisor
 
 
-def test_turns_are_those_of_the_machine(supervisor):
+def test_turns_are_the_machines(supervisor):
     # Two objects, as two workers have them, and a third whose threads give up.
     shares, other, hasty = (
         Shares(1, total=2, waiting=1, patience=patience, name="sheets", of_machine=True)
@@ -82,7 +82,7 @@ def test_turns_are_those_of_the_machine(supervisor):
         pass
 
 
-def test_who_waits_has_their_turn_when_another_ends(supervisor):
+def test_a_waiting_caller_has_its_turn_when_another_ends(supervisor):
     shares = Shares(1, total=1, waiting=5, patience=30, name="printers", of_machine=True)
     order = []
 
@@ -135,7 +135,7 @@ def test_tries_are_counted_for_all_workers(supervisor):
     assert other.get_window_stats(limit, "x").remaining == 0
 
 
-def test_what_is_not_known_ends_the_connection_and_nothing_else(supervisor, logs):
+def test_an_unknown_method_ends_the_connection_and_nothing_else(supervisor, logs):
     with pytest.raises(OSError, match="ended"):
         supervisor.count("no_such_method", timeout=60)
 

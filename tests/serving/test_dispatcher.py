@@ -82,7 +82,7 @@ def test_a_group_has_its_share_and_the_others_find_a_thread(dispatcher, begun):
     wait_for(lambda: names(begun) == ["a", "a", "a", "b"], "the next of the first")
 
 
-def test_what_is_beyond_the_queue_is_refused_at_once_and_other_groups_are_not(dispatcher, begun):
+def test_a_request_beyond_the_queue_is_refused_at_once_and_other_groups_are_not(dispatcher, begun):
     for _ in range(2):
         dispatcher.add_task(Request("a", begun))
     wait_for(lambda: len(begun) == 2, "two that run")
@@ -135,7 +135,7 @@ def test_groups_take_turns(begun):
     assert dispatcher.shutdown()
 
 
-def test_what_is_quick_is_done_while_every_thread_is_busy(dispatcher, begun):
+def test_a_quick_request_is_done_while_every_thread_is_busy(dispatcher, begun):
     for name in ("a", "a", "b", "b"):
         dispatcher.add_task(Request(name, begun))
     wait_for(lambda: len(begun) == 4, "all threads")
@@ -158,7 +158,7 @@ def test_a_task_that_fails_costs_no_thread_and_no_share(dispatcher, begun):
     wait_for(lambda: len(begun) == 14, "two at once")
 
 
-def test_what_waits_at_the_end_is_cancelled(begun):
+def test_a_request_that_waits_at_the_end_is_cancelled(begun):
     dispatcher = Dispatcher(1, share=1, waiting=5)
     running, waiting = Request("a", begun), Request("a", begun)
     dispatcher.add_task(running)
@@ -187,7 +187,7 @@ def of_strangers(begun):
     assert dispatcher.shutdown()
 
 
-def test_who_has_no_token_takes_no_thread_that_others_need(of_strangers, begun):
+def test_requests_without_a_token_take_no_thread_that_others_need(of_strangers, begun):
     crowd = [Request(stranger(number % 3, has_token=False), begun) for number in range(300)]
     for task in crowd:
         of_strangers.add_task(task)
@@ -278,7 +278,7 @@ def test_a_school_that_is_moved_meanwhile_is_counted_where_it_began(begun):
     assert not dispatcher._requests._turns._groups_under_way
 
 
-def test_who_waits_is_counted_and_since_when(dispatcher, begun):
+def test_waiting_requests_are_counted_and_bear_their_arrival(dispatcher, begun):
     before = time.monotonic()
     for _ in range(2):
         dispatcher.add_task(Request("a", begun))

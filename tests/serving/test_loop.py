@@ -221,7 +221,7 @@ def test_a_connection_is_closed_with_the_answer_that_says_so(service):
     assert not service.serving.active_channels
 
 
-def test_what_the_client_does_not_take_at_once_is_sent_by_the_loop(service):
+def test_the_rest_of_an_answer_not_taken_at_once_is_sent_by_the_loop(service):
     service.body = bytes(range(250)) * (LARGE // 250)
     with service.connect() as client:
         client.sendall(REQUEST % 1)
@@ -298,7 +298,7 @@ def test_urgent_data_that_nobody_reads_is_not_announced_again_and_again(service)
 
 
 @pytest.mark.parametrize("size", [LARGE, 6])
-def test_who_reads_nothing_of_an_answer_is_disconnected_in_time(service, size):
+def test_a_client_that_reads_nothing_of_an_answer_is_disconnected_in_time(service, size):
     service.body = b"x" * size
     with service.connect() as client:
         channel = service.unread(client)
@@ -314,7 +314,7 @@ def test_who_reads_nothing_of_an_answer_is_disconnected_in_time(service, size):
         assert not service.serving.active_channels
 
 
-def test_who_reads_nothing_of_an_answer_makes_room(service, monkeypatch):
+def test_a_client_that_reads_nothing_of_an_answer_makes_room(service, monkeypatch):
     monkeypatch.setattr(admission, "CONNECTION_LIMIT", 1)
     with service.connect() as client:
         channel = service.unread(client)

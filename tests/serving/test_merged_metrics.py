@@ -71,7 +71,7 @@ def end(worker):
     worker.connection.shutdown(socket.SHUT_RDWR)
 
 
-def test_counts_and_what_is_looked_at_are_added_up_and_one_worker_asks_the_database():
+def test_counts_and_gauges_are_added_up_and_one_worker_asks_the_database():
     worker, other = Worker(3, 5, {"a": 4, "b": 1}), Worker(4, 6, {"a": 2})
     with merged(worker, other) as metrics:
         figures = read(metrics)
@@ -87,7 +87,7 @@ def test_counts_and_what_is_looked_at_are_added_up_and_one_worker_asks_the_datab
     )
 
 
-def test_what_ended_workers_have_counted_stays_counted():
+def test_the_counts_of_ended_workers_stay_counted():
     told, killed, stays = Worker(3, 5), Worker(4, 6), Worker(1, 2)
     with merged(told, killed, stays) as metrics:
         assert read(metrics)["school_service_sign_ins_total", "user"] == 8

@@ -130,7 +130,7 @@ def test_requests_are_counted_by_route_method_and_status(caller, metrics):
     assert added["queue_seconds_count"] == {(): 7}
 
 
-def test_the_time_in_the_queue_is_what_the_server_says(caller, metrics):
+def test_the_time_in_the_queue_comes_from_the_server(caller, metrics):
     with counting(metrics) as added:
         caller.get("/health/live", environ_base={WAITED: 2.0})
 
@@ -186,7 +186,7 @@ def test_attempts_to_sign_in_are_counted_by_their_outcome(caller, metrics):
 # What is looked at
 
 
-def test_who_waits_is_counted(metrics, monkeypatch):
+def test_waiting_requests_are_counted(metrics, monkeypatch):
     assert read(metrics)["queue_length"] == {(): 0}
 
     monkeypatch.setattr(Shares, "count_waiting", lambda _self: 2)
@@ -195,7 +195,7 @@ def test_who_waits_is_counted(metrics, monkeypatch):
     assert read(metrics)["queue_length"] == {(): 5}
 
 
-def test_the_use_of_the_pools_and_who_waits_for_a_connection(caller, metrics, measured_app):
+def test_the_use_of_the_pools_and_requests_waiting_for_a_connection(caller, metrics, measured_app):
     caller.get("/classrooms")
     with measured_app.app_context():
         engine = db.engines[None]
@@ -282,7 +282,7 @@ def test_failed_migrations_and_the_age_of_backups_are_read_from_the_registry(
                 connection.execute(delete(table).where(table.c.school_id == own_place.id))
 
 
-def test_what_shares_refuse_and_what_printers_do_is_counted(metrics, measured_app, monkeypatch):
+def test_refusals_of_shares_and_outcomes_of_printers_are_counted(metrics, measured_app, monkeypatch):
     printers = measured_app.extensions["printers"]
     nobody = Shares(1, waiting=0, patience=0, name="printers")
     with counting(metrics) as added:
@@ -352,7 +352,7 @@ def test_the_database_is_asked_at_most_so_often(clock):
 
 
 @pytest.mark.parametrize("error", [OperationalError("SELECT", {}, Exception("it is away")), PoolTimeout()])
-def test_a_database_that_fails_is_down_and_what_it_said_is_forgotten_after_a_while(clock, logs, error):
+def test_a_failing_database_is_down_and_its_counts_are_forgotten_after_a_while(clock, logs, error):
     answers = [counts, counts]
 
     def ask():
@@ -429,7 +429,7 @@ def test_as_many_schools_as_there_may_be_take_no_more_room(clock):
     assert busiest.top()[0] == ("0", 2)
 
 
-def test_only_requests_of_who_was_let_in_count_for_a_school(
+def test_only_requests_of_admitted_callers_count_for_a_school(
     measured_app, caller, own_place, other_place, monkeypatch, clock
 ):
     busiest = BusiestSchools(clock)
@@ -453,7 +453,7 @@ def get(url):
         return answer.status, answer.headers["Content-Type"], answer.read().decode()
 
 
-def test_they_are_served_on_an_address_of_their_own(metrics, caller):
+def test_metrics_are_served_on_an_address_of_their_own(metrics, caller):
     caller.get("/classrooms")
     with serve_metrics(metrics, "127.0.0.1", 0) as url:
         status, kind, text = get(url)
@@ -494,7 +494,7 @@ def test_a_port_that_is_taken_is_an_error_of_the_start_and_elsewhere_a_warning(m
     assert warning["port"] == port
 
 
-def test_the_document_is_that_of_an_application_without_metrics(settings, document):
+def test_metrics_do_not_change_the_document(settings, document):
     assert Document(create_app(replace(settings, metrics_port=None))).spec == document.spec
 
 

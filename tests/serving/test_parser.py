@@ -46,7 +46,7 @@ def reason_of(request):
     ],
     ids=["request line", "spaces", "control character", "continued lines"],
 )
-def test_what_would_take_minutes_to_read_is_refused_before_it_is_read(monkeypatch, request_, reason):
+def test_a_head_that_would_take_minutes_to_read_is_refused_unread(monkeypatch, request_, reason):
     monkeypatch.setattr(waitress_parser, "get_header_lines", None)
 
     assert reason_of(read(request_)) == f"400 Bad Request: The request is not valid HTTP: {reason}."

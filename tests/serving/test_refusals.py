@@ -123,7 +123,7 @@ def test_an_observer_that_fails_is_logged_and_changes_no_refusal(answer, logs, s
 
 
 @pytest.mark.parametrize("status", refused(OURS))
-def test_what_is_refused_has_the_fields_of_every_answer(answer, status):
+def test_a_refusal_has_the_fields_of_every_answer(answer, status):
     code, fields = answer(refused(OURS)[status])
 
     assert (code, fields["content-type"], fields["connection"]) == (status, "application/json", "close")
@@ -177,7 +177,7 @@ def test_a_preflight_is_answered_though_the_queue_is_full(answer):
         (400, "POST", "Bad Request"),
     ],
 )
-def test_what_is_refused_without_the_application_is_a_line_in_the_log_of_requests(
+def test_a_refusal_without_the_application_is_a_line_in_the_log_of_requests(
     answer, logs, status, method, reason
 ):
     code, fields = answer(refused(OURS)[status])
@@ -223,7 +223,7 @@ def test_the_code_of_a_report_card_is_in_no_line_of_a_refused_request(answer, lo
     assert "the-code" not in str(lines)
 
 
-def test_the_address_of_a_refused_client_is_what_a_trusted_proxy_says(answer, logs):
+def test_the_address_of_a_refused_client_is_told_by_a_trusted_proxy(answer, logs):
     behind = request("POST /users HTTP/1.1", Content_Length=2**21, X_Forwarded_For="9.9.9.9, 203.0.113.7")
     answer(behind)
     answer(behind, proxies="127.0.0.1")

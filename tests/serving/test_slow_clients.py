@@ -63,7 +63,7 @@ JSON = {"Content-Type": "application/json"}
     ],
     ids=["JSON", "no type", "upload", "absurd", "no token", "no bearer"],
 )
-def test_what_nobody_wants_is_refused_before_its_body_is_sent(service, fields, length, status):
+def test_an_unwanted_request_is_refused_before_its_body_is_sent(service, fields, length, status):
     with connect(service) as connection:
         connection.sendall(post("/students/import-sheet", fields, length))
         answered, names, body = read_answer(connection)
@@ -97,7 +97,7 @@ def test_a_body_in_chunks_is_refused_once_it_is_too_large(service):
 @pytest.mark.parametrize(
     ("fields", "length"), [(JSON, 2**20), (FORM | TOKEN, 5 * 2**20)], ids=["JSON", "upload with a token"]
 )
-def test_what_is_no_larger_is_read(service, fields, length):
+def test_a_body_of_just_the_limit_is_read(service, fields, length):
     with connect(service) as connection:
         connection.sendall(post("/nothing", fields | {"Connection": "close"}, length))
         connection.sendall(b"x" * length)
@@ -116,7 +116,7 @@ def impatient(installed, folder):
         yield service
 
 
-def test_who_does_not_go_on_is_disconnected(impatient):
+def test_a_client_that_does_not_go_on_is_disconnected(impatient):
     sent = {
         "header": b"GET /health HTTP/1.1\r\nHost: sch",
         "body": post("/auth/oauth/token", JSON, 10) + b"{",

@@ -121,7 +121,7 @@ def metrics_of(service):
 
 
 @pytest.mark.program
-def test_the_service_says_what_each_worker_has(service):
+def test_the_service_says_the_threads_and_connections_of_each_worker(service):
     serving_line = service.wait_for_log("serving")
 
     assert (serving_line["workers"], serving_line["threads_of_each"]) == (2, 4)
@@ -371,7 +371,7 @@ def test_a_reload_follows_the_link_by_which_the_command_was_called(tmp_path, mon
 
 
 @pytest.mark.program
-def test_what_keeps_a_worker_from_serving_is_said_once(installed, folder):
+def test_the_reason_that_keeps_a_worker_from_serving_is_said_once(installed, folder):
     done = run(
         "serve", "--workers", "2", "--port", "0", cwd=folder, settings={**installed, "SERVING_LOGINS": "3"}
     )

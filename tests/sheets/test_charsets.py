@@ -64,21 +64,21 @@ def seen_as(text, charset):
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_what_is_right_is_left(text):
+def test_a_right_text_is_left(text):
     assert misread(text) is None
     assert list(charset_errors([Row(2, {"name": text}, frozenset())], names=["name"])) == []
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("name", NAMES)
-def test_windows_is_found_with_what_was_meant(name, form):
+def test_windows_1252_is_found_with_the_name_meant(name, form):
     meant = unicodedata.normalize(form, name)
 
     assert misread(f"{seen_as(meant, 'cp1252')} Ada")[1] == meant
 
 
 @pytest.mark.parametrize("name", ["Ògúnlẹ́yẹ", "Ngọzi", "José", "D\u2019Almeida", "Ṣadé", "Ñuñez", "Ẹ̀zẹ"])
-def test_so_is_that_of_the_mac(name):
+def test_mac_roman_is_found_with_the_name_meant(name):
     name = unicodedata.normalize("NFC", name)
 
     assert misread(seen_as(name, "mac_roman"))[1] == name

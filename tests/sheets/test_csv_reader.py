@@ -66,7 +66,7 @@ def test_a_formula_is_a_text():
     assert read(b"name,score\n=1+1,5\n").rows[0].values == {"name": "=1+1", "score": Decimal(5)}
 
 
-def test_what_is_written_is_no_formula_and_read_as_it_was():
+def test_a_written_text_is_no_formula_and_read_as_it_was():
     texts = ["=1+1", "+234803", "-x", "@SUM(A1)", "'=1", "''@", "'Abd", "a=1", "'", 'Ọlá, "B"']
 
     content = write_csv([["name"], *([text, "x"] for text in texts)])
@@ -101,11 +101,11 @@ def test_a_column_without_a_name_may_have_notes():
     assert (sheet.errors, sheet.ignored, sheet.rows[0].values["score"]) == ([], [], Decimal(12))
 
 
-def test_it_has_no_details():
+def test_a_table_of_csv_has_no_details():
     assert read_details(open_sheets(BytesIO(TEXT.encode()))) is None
 
 
-def test_another_encoding_is_told_what_to_do():
+def test_another_encoding_is_refused_with_its_remedy():
     assert refusal(TEXT.replace("ọ", "o").replace("Ọ", "O").encode("latin-1")) == NOT_UNICODE
 
 

@@ -37,7 +37,7 @@ def test_a_date_of_one_reading_is_read():
         ),
     ],
 )
-def test_it_shows_how_the_others_are_read(texts, days, shown):
+def test_a_date_beyond_doubt_shows_the_order_of_the_others(texts, days, shown):
     read_as, sheet = read(*texts)
 
     assert (read_as, sheet.errors) == (days, [])
@@ -47,7 +47,7 @@ def test_it_shows_how_the_others_are_read(texts, days, shown):
 
 
 @pytest.mark.parametrize("others", [(), ("31/05/2012", "5/31/2012")])
-def test_what_can_be_read_in_two_ways_is_an_error(others):
+def test_a_date_that_can_be_read_in_two_ways_is_an_error(others):
     days, sheet = read("05/06/2012", "7/7/2012", *others)
 
     assert days[:2] == [None, "2012-07-07"]
@@ -65,7 +65,7 @@ def test_the_order_may_be_told():
     assert read(*texts, order="MDY")[1].warnings("born") == []
 
 
-def test_what_has_another_order_is_an_error_then():
+def test_a_date_of_another_order_than_the_one_asked_for_is_an_error():
     days, sheet = read("31/05/2012", "05/31/2012", order="MDY")
 
     assert days == [None, "2012-05-31"]
@@ -75,7 +75,7 @@ def test_what_has_another_order_is_an_error_then():
 
 @pytest.mark.parametrize("order", [None, "DMY", "MDY"])
 @pytest.mark.parametrize("text", ["31/02/2012", "40/50/2012", "0/0/2012", "29/02/2013", "1/1/0000"])
-def test_what_is_no_date_in_any_is_an_error(text, order):
+def test_a_text_that_is_no_date_in_any_order_is_an_error(text, order):
     days, sheet = read(text, order=order)
 
     assert (days, problems(sheet)) == ([None], [(2, "is no date")])

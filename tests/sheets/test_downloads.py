@@ -25,7 +25,7 @@ def sent(stored):
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 10, 11])
-def test_it_comes_back_however_much_it_is(width):
+def test_a_workbook_of_any_width_comes_back(width):
     """Of such different lengths that a part ends within a name, with a space, within a letter."""
     stored = {f"{' ' * width}Ọ{number} 😀_x0041_": [number, "an id"] for number in range(3000)}
 

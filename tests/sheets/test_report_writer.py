@@ -41,7 +41,7 @@ def test_only_a_text_that_looks_like_a_formula_has_the_sign_that_keeps_it_a_text
     assert {cell.coordinate for row in sheet.iter_rows() for cell in row if cell.quotePrefix} == {"B2", "A3"}
 
 
-def test_what_is_marked_is_bold_italic_and_red():
+def test_a_marked_number_is_bold_italic_and_red():
     sheet = opened(report(["Ada", Marked(Decimal("39.5"))], ["Bisi", 7], ["Chi", None]))["Report"]
 
     font = sheet["B3"].font
@@ -79,7 +79,7 @@ def test_the_header_of_pages_holds_any_text():
     assert sheet.oddHeader.right.text == "&&right"
 
 
-def test_sheets_of_one_layout_do_not_share_what_is_in_them():
+def test_sheets_of_one_layout_do_not_share_their_values():
     first, second = write_report([report(["Ada", 1])]), write_report([report(["Bisi", 2])])
 
     assert load_workbook(BytesIO(second))["Report"]["A3"].value == "Bisi"

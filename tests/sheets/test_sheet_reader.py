@@ -56,7 +56,7 @@ def test_columns_may_come_in_any_order_case_and_space():
     ]
 
 
-def test_a_heading_is_found_without_what_stands_in_its_brackets():
+def test_a_heading_is_found_without_the_words_in_its_brackets():
     assert heading_of("Name (as on (the) letter)*") == "name as on letter"
     assert heading_of("Name (surname first)") == "name"
     assert heading_of("Name (") == "name"
@@ -85,7 +85,7 @@ def test_a_text_that_is_too_long_for_its_column_is_an_error_that_does_not_show_i
 
 
 @pytest.mark.parametrize("number", ["1e309", "-1e999", "9" * 400 + ".0"])
-def test_a_number_beyond_those_of_excel_is_an_error(number):
+def test_a_number_too_large_for_excel_is_an_error(number):
     rows = row_xml("name", "score") + f"<row><c><v>{number}</v></c><c><v>{number}</v></c></row>"
 
     sheet = read(handmade(sheet_xml(rows)))
@@ -154,7 +154,7 @@ def test_a_header_too_far_down_is_not_found():
     assert header_errors(content, columns) == [(1, "name", "required"), (1, "score", "required")]
 
 
-def test_the_row_that_comes_nearest_to_a_header_is_told_what_it_lacks():
+def test_the_row_nearest_to_a_header_is_named_with_its_missing_columns():
     columns = (NAME, Column("score", required=True), Column("born", required=True))
     content = workbook([["Queen's College"], ["name", "score"], ["Ada", 5]])
 
@@ -199,7 +199,7 @@ def test_the_sheet_is_found_by_its_name_among_others():
     assert values(saved(made)) == [{"name": "Ada"}]
 
 
-def test_the_only_sheet_is_read_whatever_its_name():
+def test_the_only_sheet_is_read_under_any_name():
     assert values(workbook([["name"], ["Ada"]], title="Sheet1")) == [{"name": "Ada"}]
 
 
@@ -289,7 +289,7 @@ def test_a_formula_without_a_result_is_an_error():
     assert "formula" in sheet.errors[0].problem
 
 
-def test_what_excel_could_not_compute_is_an_error():
+def test_an_error_of_a_formula_is_an_error():
     rows = (
         row_xml("name", "score") + '<row><c t="e"><v>#N/A</v></c><c t="e"><f>1/0</f><v>#DIV/0!</v></c></row>'
     )
@@ -391,7 +391,7 @@ PLAIN = "write the number itself, without %"
         (time(5), "05:00:00", "is no number", FORMAT),
     ],
 )
-def test_what_is_no_number_is_an_error(cell, value, problem, remedy):
+def test_a_cell_that_is_no_number_is_an_error(cell, value, problem, remedy):
     sheet = read(workbook([["name", "score"], ["Ada", cell]]))
 
     assert sheet.errors == [RowError(2, "score", "invalid", problem, value, remedy)]
@@ -466,7 +466,7 @@ def test_a_day_column_takes_dates_and_leaves_texts_to_be_validated(cell, day):
 @pytest.mark.parametrize(
     ("cell", "value"), [(41060, "41060"), (3.5, "3.5"), (True, "TRUE"), (time(12), "12:00:00")]
 )
-def test_what_is_no_day_is_an_error(cell, value):
+def test_a_cell_that_is_no_day_is_an_error(cell, value):
     assert read(workbook([["name", "born"], ["Ada", cell]])).errors == [
         RowError(2, "born", "invalid", "is no date", value, "write it as year-month-day, such as 2012-05-31")
     ]

@@ -71,7 +71,7 @@ def texts_back(texts):
     ]
 
 
-def test_what_is_written_is_read_back():
+def test_a_written_workbook_is_read_back():
     content = write_workbook([Table("Scores", COLUMNS, ROWS)])
 
     rows = read_sheet(open_workbook(BytesIO(content)), "Scores", COLUMNS).rows
@@ -201,7 +201,7 @@ def test_days_are_to_be_typed_as_dates_and_values_are_suggested_without_force():
     )
 
 
-def test_empty_columns_are_ready_for_what_is_typed():
+def test_empty_columns_have_the_formats_of_their_types():
     columns = written(Table("Students", COLUMNS))["Students"].column_dimensions
 
     assert [columns[letter].number_format for letter in "ABC"] == ["@", "General", "yyyy-mm-dd"]
@@ -266,7 +266,7 @@ def test_rows_are_read_back_by_openpyxl_with_the_styles_of_their_columns():
 
 @needs_libreoffice
 @pytest.mark.program
-def test_libreoffice_reads_what_is_written(tmp_path):
+def test_libreoffice_reads_a_written_workbook(tmp_path):
     texts = [text for text in TEXTS if "\r" not in text and "\v" not in text]
     rows = [{"name": text, "score": Decimal(n), "born": date(2012, 5, 31)} for n, text in enumerate(texts)]
     details = [("School", "Queen's <College> & co."), ("Assessment", "=1+1")]
@@ -349,7 +349,7 @@ def test_openpyxl_makes_a_frame_once(monkeypatch):
     assert len(made) == 2
 
 
-def test_rules_are_written_with_their_own_numbers_whatever_was_written_before():
+def test_each_rule_is_written_with_its_own_numbers():
     for maximum in ("20", "20.00", "200", "20"):
         rule = NumberRange(Decimal("0.00"), Decimal(maximum))
         column = Column("score", CellType.NUMBER, rule=rule)

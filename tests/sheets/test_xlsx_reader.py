@@ -100,7 +100,7 @@ PNG = (
         (GOOD[:-30], BROKEN),
     ],
 )
-def test_what_is_no_workbook_is_refused(content, message):
+def test_a_file_that_is_no_workbook_is_refused(content, message):
     error = refusal(content)
 
     assert (type(error), error.message) == (Invalid, message)
@@ -261,7 +261,7 @@ def test_a_dtd_is_refused_wherever_a_portion_ends(monkeypatch, size, encoding):
 # Size. Nothing that the zip declares of itself is trusted.
 
 
-def test_what_unpacks_to_too_much_is_too_large():
+def test_a_workbook_that_unpacks_to_too_much_is_too_large():
     parts = {**parts_of(GOOD), "xl/media/image1.bmp": bytes(100 * MIB)}
 
     error = refusal(zipped(parts))
@@ -273,7 +273,7 @@ def test_many_parts_that_unpack_to_too_much_together_are_too_large():
     assert isinstance(refusal(zipped({f"part{n}": bytes(11 * MIB) for n in range(10)})), TooLarge)
 
 
-def test_what_unpacks_to_just_less_is_read():
+def test_a_workbook_that_unpacks_to_just_less_is_read():
     assert names(zipped({**parts_of(GOOD), "xl/media/image1.bmp": bytes(99 * MIB)})) == ["Ada"]
 
 
@@ -354,7 +354,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("name", EMPTY)
-def test_what_is_empty_is_refused_long_before_all_of_it_is_read(monkeypatch, name):
+def test_empty_content_is_refused_long_before_all_of_it_is_read(monkeypatch, name):
     read = []
     for module, bound in ((xml_stream, "MAX_EMPTY"), (sheet_reader, "MAX_EMPTY_ROWS")):
         monkeypatch.setattr(module, bound, getattr(module, bound) // 10)
@@ -371,7 +371,7 @@ def test_what_is_empty_is_refused_long_before_all_of_it_is_read(monkeypatch, nam
     assert sum(read) < whole * 0.6
 
 
-def test_a_large_sheet_of_which_much_is_only_formatted_is_read():
+def test_a_large_sheet_with_many_cells_only_formatted_is_read():
     blank = "<row>" + '<c s="1"/>' * 4 + "</row>"
 
     assert names(handmade(sheet_xml(HEAD + row_xml("Ada") * 15_000 + blank * 19_000))) == ["Ada"] * 15_000

@@ -189,7 +189,7 @@ TOO_MUCH = {
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)
-def test_what_the_parser_would_remember_is_bounded(name):
+def test_the_memory_of_the_parser_is_bounded(name):
     with pytest.raises(Invalid) as refused:
         rows_of(sheet_xml(f"<row>{ONE}</row>{TOO_MUCH[name]}"))
 

@@ -28,7 +28,7 @@ from tenants.names import composed, is_too_long, is_visible
         "",
     ],
 )
-def test_what_is_seen_stands(name):
+def test_visible_characters_may_stand(name):
     assert is_visible(name)
 
 
@@ -68,7 +68,7 @@ def test_what_is_seen_stands(name):
     ],
     ids=ascii,
 )
-def test_what_is_not_seen_does_not(name):
+def test_invisible_characters_may_not_stand(name):
     assert not is_visible(name)
 
 

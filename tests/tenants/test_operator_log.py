@@ -123,7 +123,7 @@ def test_a_backup_that_fails_is_not_on_record(here, school, tmp_path):
     assert log(here, school.id) == []
 
 
-def test_the_backup_of_a_deletion_says_who_deleted_the_school(here, school, tmp_path):
+def test_the_backup_of_a_deletion_has_its_entry_in_the_log(here, school, tmp_path):
     deleted = delete_school(here, school.id, backup_folder=tmp_path)
     restored = restore(here, Path(deleted.backup))
 

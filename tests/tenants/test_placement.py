@@ -182,7 +182,7 @@ def test_more_logins_open_the_schools_that_exist_and_close_none(single_login):
     )
 
 
-def test_what_is_not_used_any_more_is_withdrawn(single_login):
+def test_unused_memberships_are_withdrawn(single_login):
     three = served_by(single_login, logins=3)
     install(three)
 
@@ -255,7 +255,7 @@ def test_a_new_school_is_open_to_its_login_alone(two):
     assert all(works(two, school_id) for school_id in schools_of(two))
 
 
-def test_an_operator_who_is_no_superuser_divides_schools_too(server, few_tables):
+def test_an_operator_without_superuser_divides_schools_too(server, few_tables):
     with installation(server, superuser=False, history=few_tables, seed=few_rows) as tenancy:
         create_school(tenancy, name="x", administrator=ADMINISTRATOR)
         two = served_by(tenancy, logins=2)

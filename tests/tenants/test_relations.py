@@ -41,7 +41,7 @@ OF_A_SCHOOL = {
 }
 
 
-def test_it_is_all_that_the_catalogue_lists(connection, schools):
+def test_relations_of_a_school_are_all_that_the_catalogue_lists(connection, schools):
     for school in schools:
         execute_script(connection, EVERY_KIND.format(school.schema) if school is schools[0] else "SELECT")
 

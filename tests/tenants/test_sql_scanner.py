@@ -38,7 +38,7 @@ def test_a_literal_is_kept_as_it_is():
 
 
 @pytest.mark.parametrize("sql", ["", ";", " ;; \n", "-- nothing", "/* ; */ ;"])
-def test_what_holds_no_statement(sql):
+def test_an_empty_text_holds_no_statement(sql):
     assert texts(sql) == []
 
 
@@ -73,6 +73,6 @@ def test_words_are_folded_and_quoted_names_are_not():
 
 
 @pytest.mark.parametrize("sql", ["SELECT 'a", 'SELECT "a', "SELECT 1 /* a", "SELECT /* /* */"])
-def test_what_has_no_end_is_refused(sql):
+def test_a_literal_name_or_comment_without_an_end_is_refused(sql):
     with pytest.raises(ValueError, match="No end of"):
         statements(sql)

@@ -114,7 +114,7 @@ def faults(tenancy, **options):
     return [*report.faults, *(fault for school in report.schools for fault in school.faults)]
 
 
-def test_what_is_whole_is_good(tenancy, school, backups):
+def test_a_whole_installation_is_good(tenancy, school, backups):
     report = verify(tenancy, folder=backups)
 
     record = report.as_record()
@@ -428,7 +428,7 @@ def test_damage_without_bound_is_counted(damaged, school):
         ),
     ],
 )
-def test_what_may_be_as_it_should_be_is_a_note(damaged, school, backups, change, noted):
+def test_a_difference_that_may_be_intended_is_a_note(damaged, school, backups, change, noted):
     change = change.format(s=f'"{school.schema}"', login=f'"{damaged.tenancy.serving_login}"')
     with damaged.by(change) as tenancy:
         report = verify(tenancy, folder=backups)

@@ -235,7 +235,7 @@ AWKWARD = (
 )
 
 
-def test_whatever_texts_hold_stays_as_it_is(tenancy, full_school, file):
+def test_awkward_texts_stay_as_they_are(tenancy, full_school, file):
     awkward = [
         *AWKWARD,
         full_school.schema,
@@ -297,7 +297,7 @@ def test_null_and_the_empty_text_differ_in_a_checksum_and_the_order_of_rows_does
     assert checksums[0] == checksums[1] != contents(tenancy, full_school)["users"]
 
 
-def test_what_is_written_meanwhile_is_not_of_the_backups_moment(few, school, file):
+def test_rows_written_meanwhile_are_not_of_the_backups_moment(few, school, file):
     written = []
 
     @contextmanager
@@ -381,7 +381,7 @@ def test_while_four_write_a_backup_is_of_one_moment(few, school, file):
     ],
     ids=["a value", "null for nothing", "a row less", "a row twice"],
 )
-def test_a_backup_that_is_not_what_the_school_holds_is_not_called_complete(
+def test_a_backup_that_differs_from_the_school_is_not_called_complete(
     few, school, file, monkeypatch, rows, difference
 ):
     add_classroom(few, school, "JSS 1")
@@ -837,7 +837,7 @@ def test_a_school_without_a_proper_name_is_refused(few, whole, file, name):
     assert "manifest is not what it should be" in refused(few, file, file.read_bytes())
 
 
-def test_rows_that_are_not_those_of_the_manifest_are_refused(few, whole, file):
+def test_rows_that_differ_from_the_manifest_are_refused(few, whole, file):
     file.write_bytes(whole)
     tables = manifest_of(file)["tables"]
     tables["users"]["rows"] += 1
@@ -898,7 +898,7 @@ def test_a_school_that_would_not_be_restored_as_it_is_is_not_backed_up(few, scho
     assert not file.exists()
 
 
-def test_what_the_check_makes_is_gone_afterwards(few, school, file):
+def test_the_schema_of_the_check_is_gone_afterwards(few, school, file):
     schemas = "SELECT nspname FROM pg_namespace ORDER BY 1"
     before = execute(few.admin_url, schemas)
 

@@ -94,7 +94,7 @@ def test_no_school_is_no_failure(tenancy, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_they_are_encrypted_where_a_key_is_named(tenancy, ada, tmp_path):
+def test_backups_are_encrypted_where_a_key_is_named(tenancy, ada, tmp_path):
     key = new_identity()
 
     ((path, _),) = back_up_all(tenancy, tmp_path, encrypt_to=[str(key.to_public())]).made

@@ -152,7 +152,7 @@ def test_without_a_key_or_with_another_the_message_says_so(tenancy, encrypted, f
     )
 
 
-def test_a_key_for_what_is_not_encrypted_is_refused(tenancy, school, file, key):
+def test_a_key_for_a_plain_backup_is_refused(tenancy, school, file, key):
     back_up(tenancy, school.id, file)
 
     assert "is not encrypted" in refused(tenancy, file, [key])
@@ -199,7 +199,7 @@ def test_members_of_two_kinds_are_refused(tenancy, school, encrypted, file, tmp_
         assert "no backup of a school" in refused(tenancy, file, [key])
 
 
-def test_what_was_encrypted_is_read_again_before_it_is_called_complete(
+def test_an_encrypted_backup_is_read_again_before_it_is_called_complete(
     tenancy, school, file, key, monkeypatch
 ):
     read = []
@@ -240,7 +240,7 @@ def test_a_full_disk_is_said_even_of_the_last_bytes(tenancy, school, tmp_path, k
         encrypt(io.BytesIO(b"short"), Full().write, [key.to_public()])
 
 
-def test_what_reading_and_writing_raise_stays_what_it_is(key):
+def test_exceptions_of_reading_and_writing_pass_unchanged(key):
     class Stopped(io.BytesIO):
         def read(self, size=-1, /):
             raise KeyboardInterrupt
@@ -262,7 +262,7 @@ def test_what_reading_and_writing_raise_stays_what_it_is(key):
 
 
 @pytest.mark.parametrize("text", ["", "age1", "x", "ssh-ed25519 AAAA", "age1" + "q" * 58])
-def test_what_is_no_public_key_is_refused(text):
+def test_a_text_that_is_no_public_key_is_refused(text):
     with pytest.raises(ValueError, match="not a public key of age"):
         parse_recipient(text)
 

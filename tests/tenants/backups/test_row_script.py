@@ -38,7 +38,7 @@ def school(tenancy):
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_it_comes_back_as_it_was_without_any_program(tenancy, school, tmp_path, encrypted):
+def test_a_school_comes_back_as_it_was_without_any_program(tenancy, school, tmp_path, encrypted):
     key = new_identity()
     recipients, identities = ([str(key.to_public())], [key]) if encrypted else ([], [])
     file, steps = tmp_path / "school.zip", []
@@ -76,7 +76,9 @@ def test_common_tools_open_it(tenancy, school, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["format", "member", "cut", "no gzip"])
-def test_one_that_is_not_what_it_says_is_refused_and_leaves_nothing(tenancy, school, tmp_path, change):
+def test_a_script_that_contradicts_its_manifest_is_refused_and_leaves_nothing(
+    tenancy, school, tmp_path, change
+):
     path = tmp_path / "school.zip"
     back_up(tenancy, school.id, path)
     with zipfile.ZipFile(path) as file:
@@ -101,7 +103,7 @@ def test_one_that_is_not_what_it_says_is_refused_and_leaves_nothing(tenancy, sch
     assert execute(tenancy.admin_url, "SELECT FROM registry.schools WHERE id = %s", (str(school_id),)) == []
 
 
-def test_what_the_writer_raises_is_raised_and_a_reader_that_ends_stops_it():
+def test_an_error_of_the_writer_is_raised_and_the_end_of_the_reader_stops_it():
     def fail(to):
         to.write(b"some")
         raise RuntimeError("no more")

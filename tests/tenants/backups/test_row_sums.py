@@ -76,7 +76,7 @@ def both(connection, names):
     return expected, row_sum.checksum
 
 
-def test_it_is_that_of_postgresql_whatever_the_values_are(connection, table):
+def test_the_checksum_is_postgresqls_for_any_values(connection, table):
     expected, checksum = both(connection, table)
 
     assert expected.rows == 12

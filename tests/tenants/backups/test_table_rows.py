@@ -51,7 +51,7 @@ def all_of(rows):
     return b"".join(iter(lambda: rows.read(8), b""))
 
 
-def test_what_pg_restore_always_says_is_passed_over_and_rows_are_taken():
+def test_the_frame_of_pg_restore_is_passed_over_and_rows_are_taken():
     rows = read(
         f"{PREAMBLE}--\n-- Data for Name: rooms; Type: TABLE DATA\n--\n\n{ROOMS}\n\n\\unrestrict Abc123\n\n"
     )
@@ -70,14 +70,14 @@ def test_names_are_quoted_and_columns_stand_in_the_order_of_the_rows():
     assert rows == "1\t2\t3\n"
 
 
-def test_rows_pass_untouched_whatever_they_hold():
+def test_rows_that_look_like_statements_pass_untouched():
     rows = f"1\t{SCHEMA}.users\n2\t\\\\.\n3\tCOPY x FROM stdin;\\n\\\\.\n4\t\\N\n\n"
     rows += "\\! id\n; DROP TABLE x;\n\\.x\n \\.\n"
 
     assert read(f"{COPY}{rows}\\.\n")[0][1] == rows
 
 
-def test_what_looks_like_the_end_within_a_long_row_is_none():
+def test_the_sign_of_the_end_within_a_long_row_ends_nothing():
     size = table_rows._MAX_LINE
     rows = "x" * size + "\\.\n" + "y" * (size - 1) + "\n" + "z" * (3 * size) + "\n"
     script = io.BytesIO(f"{COPY}{rows}\\.\n".encode())
@@ -161,7 +161,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("line", HOSTILE)
-def test_whatever_else_is_refused(line):
+def test_any_other_line_is_refused(line):
     # Before the rows, and behind them.
     for script in (f"{line}\n{ROOMS}", f"{ROOMS}{line}\n"):
         with pytest.raises(BackupRefused, match="The backup"):
@@ -184,7 +184,7 @@ def test_a_line_without_an_end_is_refused():
         read(COPY.rstrip())
 
 
-def test_what_is_no_text_is_refused():
+def test_a_script_that_is_no_text_is_refused():
     with pytest.raises(BackupRefused):
         read(b"COPY \xff;\n")
 
@@ -213,7 +213,7 @@ def test_messages_bear_no_control_characters_and_are_short():
     assert len(str(refusal.value)) < 200
 
 
-def test_what_reading_raises_is_remembered():
+def test_an_error_of_reading_is_remembered():
     class Interrupted(io.BytesIO):
         def readline(self, size=-1, /):
             line = super().readline(size)

@@ -216,7 +216,7 @@ def test_a_refusal_leaves_no_transaction_open(sessions, engine, school, change):
         assert cursor.connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
 
 
-def test_entering_costs_one_message_whoever_enters(sessions, engine, school, client):
+def test_entering_costs_one_message_for_every_kind_of_binding(sessions, engine, school, client):
     engine.connect().close()
     everywhere = client(all_schools=True)
     for binding in (
@@ -231,7 +231,7 @@ def test_entering_costs_one_message_whoever_enters(sessions, engine, school, cli
         assert [message.split()[0].rstrip(";") for message in sent] == ["BEGIN", "COMMIT"]
 
 
-def test_without_a_registry_the_message_says_what_to_do(server, make_engine):
+def test_without_a_registry_the_message_names_init(server, make_engine):
     with installation(server, installed=False) as tenancy:
         engine = make_engine(tenancy.admin_url.set(drivername="postgresql+school"))
 
@@ -264,12 +264,12 @@ def test_a_login_that_was_never_let_in_is_told_to_install(server, make_engine):
 class TestBoundConnection:
     """The connection of a transaction, as the session remembers it."""
 
-    def test_it_is_the_sessions_own(self, sessions, school):
+    def test_the_connection_is_the_sessions_own(self, sessions, school):
         with working(sessions, SchoolBinding(school.id)) as session:
             connection = session.connection()
             assert session.bound_connection() is connection
 
-    def test_it_ends_with_the_transaction(self, sessions, schools):
+    def test_the_connection_ends_with_the_transaction(self, sessions, schools):
         first, second = schools[:2]
         with sessions() as session:
             for school in (first, second):
@@ -280,7 +280,7 @@ class TestBoundConnection:
             with pytest.raises(NoSchool):
                 session.bound_connection()
 
-    def test_it_is_not_given_where_a_write_has_failed(self, sessions, school):
+    def test_the_connection_is_not_given_where_a_write_has_failed(self, sessions, school):
         with sessions() as session:
             transaction(session, SchoolBinding(school.id))
             with session.begin_nested():
@@ -322,7 +322,9 @@ class TestWithoutSqlalchemy:
         row = (str(uuid4()), name, "Junior")
         write(session.bound_connection(), "INSERT INTO classrooms (id, name, level) VALUES (%s, %s, %s)", row)
 
-    def test_it_commits_and_rolls_back(self, sessions, school, count_connections, names):
+    def test_a_transaction_without_sqlalchemy_commits_and_rolls_back(
+        self, sessions, school, count_connections, names
+    ):
         with sessions() as session:
             transaction(session, SchoolBinding(school.id))
             assert session.in_transaction()
@@ -362,7 +364,7 @@ class TestWithoutSqlalchemy:
         assert count_connections() == 0
         assert names() == {"Own 5", "Own 7"}
 
-    def test_what_was_added_is_stored_by_the_commit_alone(self, sessions, school, count_connections, names):
+    def test_an_added_record_is_stored_by_the_commit_alone(self, sessions, school, count_connections, names):
         with sessions() as session:
             transaction(session, SchoolBinding(school.id))
             session.add(Classroom(name="Own 8", level="Junior"))

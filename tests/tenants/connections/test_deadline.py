@@ -175,7 +175,7 @@ def test_a_statement_that_ends_as_it_is_being_ended_counts_as_not_answered(engin
     assert driver.closed
 
 
-def test_what_is_done_is_watched_no_more(engine):
+def test_a_finished_statement_is_watched_no_more(engine):
     with engine.connect() as connection:
         connection.execute(text("SELECT 1"))
         with pytest.raises(psycopg2.Error), ExitStack():

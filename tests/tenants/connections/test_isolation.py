@@ -437,7 +437,7 @@ def test_raw_sql_in_a_request_is_the_schools(run_sql, place):
         "SET session_replication_role = 'replica'",
     ],
 )
-def test_postgresql_refuses_what_reaches_out_of_the_school(run_sql, other_place, statement):
+def test_postgresql_refuses_statements_that_reach_out_of_the_school(run_sql, other_place, statement):
     sql = statement.format(other=f'"school_{other_place.id.hex}"', id=uuid4())
 
     refused = run_sql(sql)
@@ -471,7 +471,7 @@ def test_a_get_writes_nothing(run_sql, statement):
     assert state in ({"sqlstate": "25006"}, {"sqlstate": "25001"})
 
 
-def test_what_no_role_prevents(run_sql, tenancy, place):
+def test_no_role_prevents_sql_from_taking_another_role(run_sql, tenancy, place):
     # The limit that `tenants.connections.binding` names: the login may become the role of each of its schools,
     # and SQL of a caller's own choice could say so. Should PostgreSQL ever refuse it, that page can promise more.
     login = tenancy.placement.login_of(place.id)

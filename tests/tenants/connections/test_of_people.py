@@ -52,7 +52,7 @@ def test_a_session_that_ends_ends_its_tokens(entrance):
     assert works(entrance, other)
 
 
-def test_a_teacher_reads_and_writes_what_is_theirs(class_, elsewhere):
+def test_a_teacher_reads_and_writes_their_own_scores(class_, elsewhere):
     make = class_.make
     subject, hidden = make.cohort_subject(class_.cohort), make.cohort_subject(class_.cohort)
     mine, theirs = (make.assessment(cohort_subject, class_.term) for cohort_subject in (subject, hidden))

@@ -375,7 +375,7 @@ def test_a_request_waits_for_the_connection_that_has_served_its_school(
         assert waiting.result() == busy
 
 
-def test_it_does_not_wait_for_long(make_engine, options, four, monkeypatch):
+def test_a_request_does_not_wait_long_for_a_connection_of_its_school(make_engine, options, four, monkeypatch):
     full = FullPool(make_engine, options, four, monkeypatch, patience=0.001)
 
     with full.working_for(1):
@@ -442,7 +442,7 @@ def test_the_pool_of_an_engine_that_was_disposed_of_has_new_connections_and_the_
     assert engine.pool.connections.schools_per_connection == 7
 
 
-def test_where_postgresql_takes_no_more_connections_those_that_there_are_do(
+def test_where_postgresql_takes_no_more_connections_the_open_ones_serve(
     make_engine, options, tenancy, school, schools
 ):
     sessions = bound_sessions(make_engine(pool_size=3), options)
@@ -610,7 +610,7 @@ class TestTaking:
     def connections(self, engine):
         return engine.pool.connections
 
-    def test_what_is_given_back_is_taken_again(self, connections):
+    def test_a_connection_given_back_is_taken_again(self, connections):
         taken = []
         for _ in range(3):
             taken.append(connections.take(SCHOOL))
@@ -620,7 +620,7 @@ class TestTaking:
         assert connections.checkedin() == 1
         assert len(set(taken)) == 1
 
-    def test_it_is_given_back_once(self, connections):
+    def test_a_connection_is_given_back_once(self, connections):
         connection = connections.take()
         connection.close()
         connection.close()
@@ -689,7 +689,7 @@ class TestTaking:
         assert (connections.checkedin(), connections.checkedout()) == (1, 0)
         assert [connection.closed != 0 for connection in taken] == [False, True]
 
-    def test_who_waits_opens_a_connection_in_place_of_one_that_was_closed(self, make_engine):
+    def test_a_waiting_request_opens_a_connection_in_place_of_a_closed_one(self, make_engine):
         connections = make_engine(pool_size=1, pool_timeout=60).pool.connections
         lost = connections.take()
         with ThreadPoolExecutor() as threads:
@@ -703,7 +703,7 @@ class TestTaking:
         assert connections.waits.count == 1
         made.close()
 
-    def test_who_waits_for_a_school_comes_before_who_takes_any(self, make_engine):
+    def test_a_request_of_the_connections_school_comes_before_others(self, make_engine):
         connections = make_engine(pool_size=1, pool_timeout=60).pool.connections
         busy = connections.take()
         busy.schools.add(SCHOOL)

@@ -76,7 +76,9 @@ def hang(server, connections, threads):
     return asking
 
 
-def test_it_is_asked_by_few_at_once_and_the_others_come_after_them(server, connections, threads, monkeypatch):
+def test_few_requests_ask_the_registry_at_once_and_the_others_come_after_them(
+    server, connections, threads, monkeypatch
+):
     monkeypatch.setattr(registry, "PATIENCE", 3600)
     first = hang(server, connections, threads)
     others = [threads.submit(ask, connections) for _ in range(2 * AT_ONCE)]
@@ -89,7 +91,7 @@ def test_it_is_asked_by_few_at_once_and_the_others_come_after_them(server, conne
     assert not connections.silent
 
 
-def test_whoever_waits_in_vain_finds_it_silent_and_then_nobody_waits(
+def test_after_a_wait_in_vain_the_registry_is_silent_and_nobody_waits(
     server, connections, threads, monkeypatch
 ):
     monkeypatch.setattr(registry, "PATIENCE", 0.05)
@@ -160,7 +162,7 @@ def test_more_than_a_share_wait_on_while_others_are_answered(server, connections
     assert [future.result() for future in asking] == [True] * AT_ONCE
 
 
-def test_whoever_waits_while_others_are_answered_does_not_find_it_silent(
+def test_a_wait_while_others_are_answered_does_not_find_the_registry_silent(
     server, connections, threads, monkeypatch
 ):
     monkeypatch.setattr(registry, "PATIENCE", 0.05)
@@ -212,7 +214,7 @@ def test_a_registry_that_refuses_connections_is_not_silent(server, connections):
     assert ask(connections)
 
 
-def test_what_fails_within_is_no_matter_of_the_registry(connections):
+def test_a_callers_own_failure_is_no_matter_of_the_registry(connections):
     with pytest.raises(ValueError, match="of the caller"), connections.connect():
         raise ValueError("of the caller")
 

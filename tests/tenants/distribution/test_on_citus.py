@@ -167,7 +167,7 @@ def test_a_schools_role_has_the_rights_it_needs_on_the_tables_of_every_node_and_
     assert sorted(many) == [min(many), min(many), 2 * min(many)]
 
 
-def test_what_fails_half_way_leaves_nothing_on_any_node(here):
+def test_a_creation_that_fails_half_way_leaves_nothing_on_any_node(here):
     school_id = uuid4()
     too_long = Administrator("a" * 2000, "a password")
 

@@ -48,7 +48,7 @@ def old_school(connection):
     return schema
 
 
-def test_an_upgraded_school_has_what_a_new_one_has(tenancy, connection):
+def test_an_upgraded_school_has_the_rows_of_a_new_one(tenancy, connection):
     new = create_school(tenancy, name="New", administrator=ADMINISTRATOR).schema
     old = old_school(connection)
 

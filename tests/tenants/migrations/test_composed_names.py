@@ -96,7 +96,7 @@ def test_of_names_that_would_be_one_each_stays(connection, run):
     assert all(unicodedata.is_normalized("NFC", row.level) for row in rows)
 
 
-def test_who_is_found_by_exactly_their_username_keeps_it(connection, run):
+def test_a_user_found_by_exactly_their_username_keeps_it(connection, run):
     plain = unicodedata.normalize("NFC", "Adé")
     add_user(run, unicodedata.normalize("NFD", "adé"))
     twin = uuid4()

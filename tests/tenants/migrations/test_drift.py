@@ -82,14 +82,14 @@ def from_baseline(tenancy):
 # A school's schema.
 
 
-def test_the_baseline_is_what_the_migrations_write():
+def test_the_baseline_is_written_by_the_migrations():
     written = (history("tenant") / "baseline.sql").read_text(encoding="utf-8")
 
     assert written == write_baseline(), "run: school-service tenants baseline"
     assert head() == revisions("tenant")[-1].revision
 
 
-def test_the_baseline_is_what_the_models_say(connection, fill, from_baseline):
+def test_the_baseline_agrees_with_the_models(connection, fill, from_baseline):
     from_models = fill(lambda: db.metadata.create_all(connection, checkfirst=False))
 
     differences = [
@@ -115,7 +115,7 @@ def test_the_baseline_is_where_the_migrations_lead_one_after_the_other(connectio
     assert drift(from_baseline, fill(step_by_step)) == []
 
 
-def test_a_created_school_is_what_the_baseline_says(tenancy, connection, from_baseline):
+def test_a_created_school_agrees_with_the_baseline(tenancy, connection, from_baseline):
     school = create_school(tenancy, name="Drift", administrator=ADMINISTRATOR)
     execute_script(connection, f"SET LOCAL search_path TO {quote_identifier(school.schema)}")
 
@@ -144,7 +144,7 @@ if not on_citus():
     ON_CITUS.clear()
 
 
-def test_the_registry_is_what_its_tables_say(connection, fill):
+def test_the_registry_agrees_with_its_tables(connection, fill):
     def create():
         schema = connection.execute(text("SELECT current_schema()")).scalar_one()
         translated = connection.execution_options(schema_translate_map={"registry": schema})

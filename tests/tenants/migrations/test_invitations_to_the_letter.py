@@ -14,7 +14,7 @@ ENDED = ["strasse@example.com", "jessica@example.com", "ada@ssl.example", "·ªçl√
 KEPT = ["ada.obi@example.com", "s.s@example.com", "%s%s@example.com", "", None]
 
 
-def test_those_whose_address_may_have_been_another_end(connection):
+def test_invitations_whose_address_may_have_been_another_end(connection):
     schema = f"scratch_{uuid4().hex[:8]}"
     execute_script(connection, f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}")
     execute_script(connection, ";\n".join(upgrade_statements(None, BEFORE)))

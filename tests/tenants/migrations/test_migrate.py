@@ -214,7 +214,7 @@ def test_before_the_registry_names_the_programs_of_before_no_school_is_touched(h
     assert ids(migrate_schools(later).migrated) == {school.id}
 
 
-def test_what_failed_and_why_is_kept_until_the_school_is_migrated(here, later):
+def test_a_failure_is_kept_with_its_error_until_the_school_is_migrated(here, later):
     broken, whole = make_schools(here, 2)
     break_school(here, broken)
     migrate_schools(later)
@@ -240,7 +240,7 @@ def test_what_failed_and_why_is_kept_until_the_school_is_migrated(here, later):
     assert [level(here, school) for school in (broken, whole)] == ["0+", "0+"]
 
 
-def test_only_what_failed_is_tried_again_on_demand(here, later):
+def test_failed_schools_alone_are_tried_again_on_demand(here, later):
     broken, untried = make_schools(here, 2)
     break_school(here, broken)
     assert not migrate_schools(later, school_id=broken.id).complete
@@ -489,7 +489,7 @@ def test_a_grant_for_a_school_that_is_being_migrated_is_not_held_up(here, later)
 # Being stopped, and losing the database.
 
 
-def test_once_stopped_what_is_under_way_is_finished_and_nothing_begun(here, later):
+def test_a_stopped_run_finishes_the_schools_under_way_and_begins_none(here, later):
     schools = make_schools(here, 4)
     stop = Event()
 
@@ -579,7 +579,7 @@ def test_a_connection_is_replaced_after_many_schools(here, later, monkeypatch):
 
 @pytest.mark.parametrize("one_login", [True, False], ids=["one login", "two logins"])
 @pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "creator"])
-def test_new_tables_are_open_to_whoever_serves(server, origin, tmp_path, one_login, superuser):
+def test_new_tables_are_open_to_the_serving_login(server, origin, tmp_path, one_login, superuser):
     folder = later_history(
         tmp_path / "later",
         "CREATE TABLE notes (id uuid NOT NULL, CONSTRAINT pk_notes PRIMARY KEY (id))",

@@ -94,7 +94,7 @@ def add_classroom(app, school):
     return request_classrooms(app, school, "POST", json={"name": f"JSS {uuid4().hex[:8]}", "level": "Junior"})
 
 
-def test_what_is_served_is_of_the_history():
+def test_the_served_revisions_are_of_the_history():
     assert served_revisions() == (head(), *ALSO_SERVED)
     assert set(served_revisions()) <= set(revisions())
     assert len(set(served_revisions())) == len(served_revisions())
@@ -230,7 +230,7 @@ def test_a_request_in_the_midst_of_a_migration_waits_and_then_goes_on_or_is_put_
     assert ("Retry-After" in answer.headers) == (status == 503)
 
 
-def test_a_request_that_waited_for_users_who_were_written_anew_is_put_off_and_signs_nobody_out(
+def test_a_request_that_waited_for_a_table_of_users_written_anew_is_put_off_and_signs_nobody_out(
     app, tenancy, school, migrate, written_anew
 ):
     """To whoever waited inside of a function, with the snapshot of before, such a table is empty."""

@@ -192,7 +192,7 @@ def test_an_offence_is_found(rules_broken, rule, sql):
 
 
 @pytest.mark.parametrize("sql", FINE)
-def test_what_is_allowed_is_let_through(rules_broken, sql):
+def test_an_allowed_statement_is_let_through(rules_broken, sql):
     assert rules_broken[sql] == []
 
 
@@ -276,7 +276,7 @@ def test_the_verb_needs_no_database_and_no_settings(check):
 
 
 @pytest.mark.program
-def test_the_verb_prints_what_it_found_and_fails(check, tmp_path):
+def test_the_verb_prints_its_findings_and_fails(check, tmp_path):
     folder = later_history(tmp_path / "bad", "CREATE SEQUENCE numbers")
     as_text, as_json = check("--history", str(folder)), check("--history", str(folder), "--json")
 

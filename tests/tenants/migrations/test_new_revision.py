@@ -175,7 +175,7 @@ def test_a_drafted_migration_leads_where_the_models_do(connection, fill, draft, 
     assert formatted(made.path)
 
 
-def test_it_is_the_next_revision_and_named_by_its_message(draft_small, few, small):
+def test_a_draft_is_the_next_revision_and_named_by_its_message(draft_small, few, small):
     before = revisions(small)[-1]
     few.tables["classrooms"].append_column(Column("stools", Integer))
 
@@ -252,7 +252,7 @@ def test_a_required_column_without_a_default_is_written_and_found_by_the_rules(d
     ]
 
 
-def test_what_it_drops_and_what_it_makes_required_are_distinguished(draft_small, few):
+def test_drops_and_requirements_of_a_draft_are_distinguished(draft_small, few):
     add_chairs(few)
     few.tables["users"].append_column(Column("password_hash", String(120)))
     adding = draft_small()
@@ -268,7 +268,7 @@ def test_what_it_drops_and_what_it_makes_required_are_distinguished(draft_small,
     ]
 
 
-def test_a_baseline_that_is_not_what_the_migrations_say_is_refused(draft_small, few, small):
+def test_a_baseline_that_differs_from_the_migrations_is_refused(draft_small, few, small):
     add_chairs(few)
     with baseline_file(small).open("a", encoding="utf-8") as file:
         file.write("\nDROP TABLE classrooms;\n")
@@ -300,7 +300,7 @@ def test_the_verb_compares_all_models_in_a_database_made_for_the_moment(history,
     assert [path.name for path in tmp_path.iterdir()] == ["migrations"]
 
 
-def test_the_verb_says_what_to_edit(settings, tmp_path):
+def test_the_verb_names_the_files_to_edit(settings, tmp_path):
     folder = later_history(
         tmp_path,
         "CREATE TABLE stools (id uuid NOT NULL, CONSTRAINT pk_stools PRIMARY KEY (id))",
@@ -350,7 +350,7 @@ def test_the_verb_writes_a_stale_baseline_anew(cli, history):
     assert baseline_file(history).read_text(encoding="utf-8") == write_baseline(history)
 
 
-def test_help_lists_what_developers_use(cli):
+def test_help_lists_the_verbs_of_developers(cli):
     verbs = cli("tenants", "--help").stdout
 
     assert re.search(r"revision +Draft the next migration \(for developers\)\.", verbs)

@@ -67,7 +67,7 @@ def school(connection):
     return ids
 
 
-def test_what_is_there_becomes_one_an_arm(connection, school):
+def test_a_submission_of_all_arms_becomes_one_for_each_arm(connection, school):
     execute_script(connection, ";\n".join(upgrade_statements(BEFORE, REVISION)))
 
     rows = connection.execute(

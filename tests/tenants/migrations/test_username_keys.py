@@ -49,7 +49,7 @@ def upgrade(connection):
     }
 
 
-def test_keys_are_those_that_the_program_computes(connection, old_users):
+def test_keys_are_as_the_program_computes_them(connection, old_users):
     # Of Unicode 3.2, whose letters are folded alike by every later version.
     letters = [
         letter

@@ -189,7 +189,7 @@ def test_many_at_once_are_all_created(few):
     assert all(users_seen(few, school) for school in made)
 
 
-def test_a_role_of_another_database_is_named_as_what_stands_in_the_way(few, server):
+def test_a_role_of_another_database_is_named_as_the_obstacle(few, server):
     with installation(server, history=few.history, seed=few_rows) as elsewhere:
         school = create(elsewhere)
 
@@ -219,7 +219,7 @@ def test_a_name_that_can_not_be_stored_leaves_nothing_behind(few, name):
     assert traces(few, school_id) == []
 
 
-def test_without_a_registry_the_message_says_what_to_do(server):
+def test_without_a_registry_the_message_names_init(server):
     with installation(server, installed=False) as bare, pytest.raises(NotInstalled, match="tenants init"):
         create(bare)
 

@@ -129,7 +129,7 @@ def test_nothing_is_left_but_the_backup_and_the_id_can_be_had_again(few, school,
 # What is under way.
 
 
-def test_what_a_request_under_way_writes_is_in_the_backup(few, sessions, school, tmp_path):
+def test_rows_of_a_request_under_way_are_in_the_backup(few, sessions, school, tmp_path):
     with ThreadPoolExecutor(1) as pool:
         with working(sessions, SchoolBinding(school.id)) as session:
             run = pool.submit(delete_school, few, school.id, backup_folder=tmp_path)
@@ -145,7 +145,7 @@ def test_what_a_request_under_way_writes_is_in_the_backup(few, sessions, school,
     assert ("under way",) in names
 
 
-def test_what_does_not_end_leaves_the_school_as_it_was(few, sessions, school, tmp_path):
+def test_a_request_that_does_not_end_leaves_the_school_as_it_was(few, sessions, school, tmp_path):
     with working(sessions, SchoolBinding(school.id)):
         with pytest.raises(SchoolBusy, match="try again"):
             delete_school(few, school.id, backup_folder=tmp_path, timeout=0.05)

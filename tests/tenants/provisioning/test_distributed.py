@@ -68,7 +68,7 @@ def test_without_it_nothing_is_said_of_citus(plain):
     assert not any("citus" in statement for statement in statements_of(plain, uuid4()))
 
 
-def test_the_tables_of_schools_on_citus_belong_to_who_provisions(plain):
+def test_the_tables_of_schools_on_citus_belong_to_the_provisioning_login(plain):
     assert plain.owner == f"{plain.serving_login}_owner"
     assert on_nodes(plain).owner == plain.admin_url.username
 

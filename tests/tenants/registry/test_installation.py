@@ -132,7 +132,7 @@ def test_again_changes_nothing(mine):
     assert before["SELECT count(*) FROM registry.lgas"] == [(774,)]
 
 
-def test_what_is_said_of_passwords_is_said_when_the_registry_is_made(bare):
+def test_the_password_policy_is_set_when_the_registry_is_made(bare):
     def policy():
         with bare.admin.connect() as connection:
             return password_policy(connection)
@@ -254,7 +254,7 @@ def check(url):
         engine.dispose()
 
 
-def test_what_is_installed_is_told_from_what_is_not(bare, server, login):
+def test_a_database_with_a_registry_is_told_from_one_without(bare, server, login):
     with pytest.raises(NotInstalled, match="tenants init"):
         check(bare.admin_url)
 
@@ -380,7 +380,7 @@ def test_a_revoked_client_and_one_without_a_secret_match_nothing(tenancy):
         assert check_secret(connection, names[1], "") is False
 
 
-def test_of_two_who_grant_a_revoked_id_at_once_one_does(tenancy):
+def test_of_two_grants_of_a_revoked_id_at_once_one_succeeds(tenancy):
     name = "granted twice"
     with tenancy.admin.begin() as connection:
         create_client(connection, client_id=name)
