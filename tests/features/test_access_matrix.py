@@ -1,4 +1,4 @@
-"""Who may do what: the rules of access for every operation of the document, so that none is forgotten."""
+"""The rules of access for every operation of the document, so that none is forgotten."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ SECTIONS = {
     "submissions": "results",
     "templates": "subjects",
 }
-# Ending sessions changes a user, lifting a stop what a guardian may: nothing is deleted.
+# Ending sessions changes a user, lifting a stop the access of a guardian: nothing is deleted.
 OF_ANOTHER_ACCESS = {
     ("DELETE", "/users/{id}/sessions"): "write",
     ("GET", "/users/{id}/sessions"): "write",
     ("DELETE", "/users/{id}/sessions/{session_id}"): "write",
-    # Whoever may invite may take that back, and so with identities and photos.
+    # A caller who may invite may take that back, and so with identities and photos.
     ("DELETE", "/users/{id}/identities/{identity_id}"): "write",
     ("DELETE", "/users/{id}/photo"): "write",
     ("DELETE", "/invitations/{id}"): "write",
@@ -137,7 +137,7 @@ FOR_EVERY_TOKEN = {
     ("GET", "/lgas"),
 }
 
-# Whoever has not the permission reads of those to whom they are related: nobody is not there.
+# A caller without the permission reads the photos of related users: nobody is not there.
 FOR_EVERY_USER = {("GET", "/users/{id}/photo")}
 
 NO_UUIDS = ("", "x", "1", "{3fa85f64-5717-4562-b3fc-2c963f66afa6}", "3fa85f6457174562b3fc2c963f66afa6")
@@ -190,7 +190,7 @@ class Operation:
         return re.sub(r"\{([^}]*)\}", lambda match: ids.get(match[1]) or str(uuid4()), self.path)
 
     def send(self, client, **options):
-        """Send a request with ids of nothing in the path, and nothing in body or query but what is given."""
+        """Send a request with ids of nothing in the path, and nothing in body or query but the given options."""
         return client.request(self.method, self.address(), **options)
 
     def wrong_input(self):
@@ -218,7 +218,7 @@ PUBLIC = [operation for operation in OPERATIONS if not operation.secured]
 
 
 def one_of(values, operation):
-    """Give one of several values to an operation, the next to the next: what judges them is the same for all."""
+    """Give one of several values to an operation, the next to the next: all are judged by the same code."""
     return values[OPERATIONS.index(operation) % len(values)]
 
 
@@ -304,11 +304,11 @@ def message(answer):
     return answer.get_json()["message"]
 
 
-# What the document says
+# The document
 
 
 @each(OPERATIONS)
-def test_it_names_its_permission_or_needs_no_token(operation, document):
+def test_an_operation_names_its_permission_or_needs_no_token(operation, document):
     said = document.operations()[operation.method, operation.path]
 
     assert ("x-permission" in said) == operation.secured
@@ -344,7 +344,7 @@ def test_only_health_the_built_in_provider_and_verification_need_no_token():
 
 
 @each(PUBLIC)
-def test_without_security_it_answers_whatever_token_is_sent(operation, callers):
+def test_an_operation_without_security_answers_any_token(operation, callers):
     for token in (None, "nonsense"):
         assert operation.send(callers.admin.using(token=token, school=None)).status_code not in {401, 403}
 
@@ -394,7 +394,7 @@ def test_a_users_token_in_an_unknown_school_is_403_and_not_404(operation, caller
 
 
 @each([operation for operation in SECURED if operation.school_required])
-def test_a_missing_header_is_400_whatever_the_token_says(operation, callers):
+def test_a_missing_header_is_400_for_a_token_of_one_school_and_of_all(operation, callers):
     caller = one_of((callers.admin, callers.everywhere), operation)
     assert operation.send(caller.using(school=None)).status_code == 400
 
@@ -462,7 +462,7 @@ def test_with_exactly_its_permission_it_is_allowed(operation, callers):
 
 @each(SECURED)
 def test_with_a_password_that_others_gave_it_is_403_until_that_is_changed(operation, callers):
-    """Of every operation, whatever the permissions; but for one's own password, in `users/test_given_passwords.py`.
+    """Of every operation, with any permissions; but for one's own password, in `users/test_given_passwords.py`.
 
     GET /me says so, and answers.
     """
@@ -514,7 +514,7 @@ WITHOUT_HEAD = {"/export"}
 
 
 @each([operation for operation in SECURED if operation.method == "GET"])
-def test_head_needs_what_get_needs_and_answers_without_a_body(operation, callers):
+def test_head_needs_the_permission_of_get_and_answers_without_a_body(operation, callers):
     path = operation.address()
 
     refused, status = one_of(((callers.admin.using(token=None), 401), (callers.nobody, 403)), operation)

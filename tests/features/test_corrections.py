@@ -1,4 +1,4 @@
-"""Correcting records by PATCH: what holds for every record alike."""
+"""Correcting records by PATCH: the rules of all records alike."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_TEXTS = {
 class Record:
     """A kind of record: `make` answers the path of a new one and the id that the audit log knows it by.
 
-    `changes` are other values of all members, of which the answer does not show the `hidden`; `stored` names those
+    `changes` are other values of all members, without the `hidden` in the answer; `stored` names those
     that the audit log has under another name, `shown` those that the answer has. Of `private` records the log has the
     names of members alone. `section` is that of the permission, where the path does not begin with it.
     """
@@ -258,7 +258,7 @@ def audited(api, entity, record_id):
 
 
 @each_member
-def test_it_changes_what_it_names_alone(api, make, record, member):
+def test_a_correction_changes_its_members_alone(api, make, record, member):
     path, record_id = record.make(make)
     before = api.ok(api.patch(path, {}))
     value = record.changes[member]
@@ -313,7 +313,7 @@ def test_null_is_refused(api, make, record):
 
 
 @each
-def test_what_is_no_text_is_refused(api, make, record):
+def test_a_value_that_is_no_text_is_refused(api, make, record):
     path, record_id = record.make(make)
 
     for member, value in product(record.texts, (5, True, ["x"], {}, "x\0y", "\ud800", "x" * 2001)):
@@ -334,7 +334,7 @@ def test_an_empty_text_is_refused(api, make, record):
 
 
 @each
-def test_what_is_no_member_is_refused(api, make, record):
+def test_an_unknown_member_and_a_body_that_is_no_object_are_refused(api, make, record):
     path, record_id = record.make(make)
     for name in ("id", "no member", "deleted_at", "owner", "password", "school"):
         answer = api.patch(path, {**record.changes, name: str(uuid4())})
@@ -366,7 +366,7 @@ def test_the_other_schools_record_is_not_found(api, other_api, make, record):
 
 
 @each
-def test_it_needs_the_permission_to_write(api, make, record):
+def test_a_correction_needs_the_permission_to_write(api, make, record):
     path, record_id = record.make(make)
     section = record.section or path.split("/")[1]
     for caller in (make.caller(), make.caller(f"read:{section}", f"delete:{section}")):
@@ -379,7 +379,7 @@ def test_it_needs_the_permission_to_write(api, make, record):
 
 
 @each
-def test_it_costs_seven_round_trips_at_most(api, make, messages, record):
+def test_a_correction_costs_seven_round_trips_at_most(api, make, messages, record):
     path, _ = record.make(make)
     api.ok(api.patch(path, {}))
 
@@ -391,7 +391,7 @@ def test_it_costs_seven_round_trips_at_most(api, make, messages, record):
 
 
 @each
-def test_of_two_at_once_each_is_on_record_with_what_it_changed(committing, record):
+def test_each_of_eight_corrections_at_once_is_on_record_with_its_change(committing, record):
     path, record_id = record.make(committing)
     api = committing.api
     name = next(name for name in record.texts if name not in record.hidden)

@@ -1,4 +1,4 @@
-"""Taking records back by DELETE: what holds for every record alike, and what is in the way of each."""
+"""Taking records back by DELETE: the rules of all records alike, and the records in the way of each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Record:
-    """A kind of record: what is in the way of deleting it, and what the audit log calls it."""
+    """A kind of record: the records in the way of deleting it, and its name in the audit log."""
 
     entity: str
     make: Callable[[Any], Made]
@@ -262,7 +262,7 @@ each_used = pytest.mark.parametrize("record", [record for record in RECORDS if r
 
 
 def audited(api, record, made):
-    """List the deletions of a record that are in the audit log: what was before."""
+    """List the deletions of a record in the audit log, as its values before."""
     query = {"entity": record.entity, "id": made.path.split("/")[2]}
     entries = api.ok(api.get("/audit", query_string=query))["data"]
     return [entry["old"] for entry in entries if entry["action"] == "delete"]
@@ -273,7 +273,7 @@ def message(answer):
 
 
 @each
-def test_it_is_misspelt_corrected_and_deleted_and_can_be_made_again(api, make, record):
+def test_a_misspelt_record_is_corrected_deleted_and_made_again(api, make, record):
     made = record.make(make)
     if made.correct:
         api.ok(api.patch(made.path, made.correct))
@@ -288,7 +288,7 @@ def test_it_is_misspelt_corrected_and_deleted_and_can_be_made_again(api, make, r
 
 
 @each_used
-def test_what_is_in_use_stays_and_the_answer_names_and_counts_by_what(api, make, record):
+def test_a_record_in_use_stays_and_the_answer_counts_the_records_that_use_it(api, make, record):
     made = record.make(make)
     api.ok(made.use(api))
 
@@ -326,7 +326,7 @@ def test_the_other_schools_record_is_not_found(api, other_api, make, record):
 
 
 @each
-def test_it_needs_the_permission_to_delete(api, make, record):
+def test_a_deletion_needs_the_permission_to_delete(api, make, record):
     made = record.make(make)
     section = record.section or made.path.split("/")[1]
     for caller in (make.caller(), make.caller(f"read:{section}", f"write:{section}")):
@@ -342,7 +342,7 @@ MOST_MESSAGES = 4
 
 
 @each
-def test_it_costs_four_round_trips(api, make, messages, record):
+def test_a_deletion_costs_four_round_trips(api, make, messages, record):
     made = record.make(make)
     with messages() as sent:
         api.ok(api.delete(made.path))
@@ -361,7 +361,7 @@ def test_to_be_refused_costs_three(api, make, messages, record):
 
 
 @each
-def test_of_two_who_delete_it_at_once_one_does(committing, record):
+def test_of_four_deletions_at_once_one_succeeds(committing, record):
     made = record.make(committing)
     api = committing.api
 
@@ -374,7 +374,7 @@ def test_of_two_who_delete_it_at_once_one_does(committing, record):
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
-# Who waits for a lock on a node is not in the coordinator's pg_stat_activity.
+# A backend that waits for a lock on a node is not in the coordinator's pg_stat_activity.
 @on_postgresql_alone
 @pytest.mark.parametrize("with_tag", [False, True])
 def test_an_arm_into_which_somebody_is_being_enrolled_is_not_deleted(

@@ -1,7 +1,7 @@
 """A token that is narrowed to some permissions may do what somebody may who has these alone.
 
-But on the caller's own account, and on those to whom they are related, where who is not narrowed needs no permission:
-there the token has to name it.
+But on the caller's own account, and on related people, callers with a whole token need no permission: there a narrowed
+one has to name it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.savepoint_engine import uncommitted
 
 CLIENT = "an app of narrowed tokens"
 
-# Where who needs no permission is let in: by their own account, or as the student or a guardian.
+# Operations that let callers in without a permission: by their own account, or as the student or a guardian.
 BY_ONESELF = {
     ("DELETE", "/invitations/{id}"),
     ("DELETE", "/users/{id}/identities/{identity_id}"),
@@ -153,7 +153,7 @@ PASSING = re.compile(
 
 
 def _unpacked(content: bytes) -> bytes:
-    """Give what is in a workbook, or in a zip of them."""
+    """Give the texts of a workbook, or of a zip of them."""
     if not content.startswith(b"PK"):
         return content
     with ZipFile(BytesIO(content)) as archive:
@@ -161,9 +161,9 @@ def _unpacked(content: bytes) -> bytes:
 
 
 def answered(response: Any, role: str = "") -> tuple[int, str]:
-    """What an answer says: its status and its body, without the id of the request and the permissions of a role.
+    """The status and the body of an answer, without the id of the request and the permissions of a role.
 
-    What is printed counts as printed alone: it tells when that was.
+    A paper counts as printed alone: it tells the time of that.
     """
     content = response.get_data()
     if content.startswith(b"%PDF"):
@@ -183,11 +183,11 @@ def is_same(answer: tuple[int, str], other: tuple[int, str]) -> bool:
     return (answer[0], said[0]) == (other[0], said[1])
 
 
-# Whatever is asked for.
+# Every operation, with ids of nothing.
 
 
 def own_address(operation: Operation, person: Person) -> str:
-    """The path of an operation with the person's own ids, those of the child, and ids of nothing for the others."""
+    """The path of an operation with ids of the person and the child, and ids of nothing for all else."""
     section = operation.path.split("/")[1]
     return operation.address(**{"id": person.ids.get(section), **person.ids})
 
@@ -212,7 +212,7 @@ def drawn(which: str) -> dict[str, list[Operation]]:
 
 @pytest.mark.parametrize("reach", ["SCHOOL", "OWN"])
 @pytest.mark.parametrize("which", ["some", pytest.param("all", marks=pytest.mark.release)])
-def test_what_a_token_does_not_name_is_refused_also_where_others_need_no_permission(
+def test_an_operation_that_a_token_does_not_name_is_refused_also_where_others_need_no_permission(
     person, reach, which, uncommitted_engine
 ):
     def send(client: ApiClient, operation: Operation) -> tuple[int, str]:
@@ -236,9 +236,9 @@ def test_what_a_token_does_not_name_is_refused_also_where_others_need_no_permiss
     assert let_in == BY_ONESELF
 
 
-# What is asked for in earnest.
+# Requests in earnest.
 
-# Of records of which WRITES makes none where marks were entered, and what needs a query.
+# Requests with a query, and for records that WRITES does not make where marks were entered.
 SENT: dict[str, dict[str, Any]] = {
     "POST /grade-configs": {"json": {"remarks": "changed"}},
     "PUT /grade-configs": {"json": [], "query_string": {"level": "Nursery"}},
@@ -250,10 +250,10 @@ Send = Callable[[ApiClient], Any]
 
 
 def prepared_request(operation: Operation, person: Person, api: ApiClient) -> Send:
-    """Make what an operation needs, as the administrator; answers what sends it as a caller."""
+    """Make the records that an operation needs, as the administrator; answers a function that sends it as a caller."""
     key, named = (operation.method, operation.path), str(operation)
     if key in WRITES and named not in SENT:
-        # What sends it keeps the client that it was made with.
+        # The function keeps the client that it was made with.
         client = api.using()
         send = WRITES[key][0](Scene(client, Factory(client)))
 
@@ -276,7 +276,7 @@ def prepared_request(operation: Operation, person: Person, api: ApiClient) -> Se
 @pytest.mark.parametrize(
     "which", [pytest.param(10, id="a tenth"), pytest.param(1, id="all", marks=pytest.mark.release)]
 )
-def test_what_a_token_names_it_does_as_somebody_who_has_that_alone(
+def test_a_token_of_one_permission_is_answered_as_a_caller_with_that_alone(
     person, api, which, uncommitted_engine, subtests
 ):
     def send(request: Send, caller: ApiClient, *held: str, reach: str) -> tuple[int, str]:
@@ -336,11 +336,11 @@ def test_a_read_by_a_narrowed_token_is_one_message_also_where_it_is_refused(pers
         with messages() as sent:
             assert narrowed.get(path).status_code == status
         assert len(sent) == 1
-        # What is refused is not even read.
+        # A refused request reads no rows.
         assert ("WHERE (SELECT false FROM caller)" in sent[0]) == (status == 403)
 
 
-def test_me_is_told_to_whatever_token(person):
+def test_me_answers_any_token_with_the_permissions_that_it_names(person):
     person.may("read:students")
     whole = person.whole.ok(person.whole.get("/me"))
     for permission, left in (("read:students", ["read:students"]), ("write:users", [])):

@@ -1,4 +1,4 @@
-"""What is written in several files of a feature fits: a field forgotten in one of them is named, with the file."""
+"""The files of a feature agree on its fields: a field forgotten in one of them is named, with the file."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from school_service.features.school.classrooms.views import ClassroomSchema
 from school_service.web import schemas as shared_schemas
 from school_service.web.schemas import Schema
 
-# What is answered without a read model, and why.
+# Schemas of answers without a read model, and the reasons.
 WITHOUT_READ_MODEL = {
     "UserSessionSchema": "names of clients come from the registry, and which session is the caller's from the token",
     "InvitationCodeSchema": "codes are known to nobody but the service, while it makes them",
     "DeletedSchema": "the id of a record that is there no more",
-    "BroadsheetSchema": "computed of what was entered, or made of stored cards",
-    "StudentSubjectResultSchema": "computed of what was entered, or made of stored cards",
-    "SubmissionSchema": "counted of what was entered",
-    "ListedSubmissionSchema": "counted of what was entered",
-    "TermResultSchema": "computed of what was entered, or made of a stored card",
-    "ReportCardSchema": "made of a stored card, or computed of what was entered",
+    "BroadsheetSchema": "computed of entered marks, or made of stored cards",
+    "StudentSubjectResultSchema": "computed of entered marks, or made of stored cards",
+    "SubmissionSchema": "counted of entered marks",
+    "ListedSubmissionSchema": "counted of entered marks",
+    "TermResultSchema": "computed of entered marks, or made of a stored card",
+    "ReportCardSchema": "made of a stored card, or computed of entered marks",
     "VerifiedPaperSchema": "made of a stored card or transcript",
     "TranscriptSchema": "the published record, and beside it the moment of the request",
     "HealthSchema": "found out by the view",
@@ -40,11 +40,11 @@ WITHOUT_READ_MODEL = {
     "LifeSchema": "said by the view",
     "ImportedSchema": "counts of an import",
     "ImportedRowsSchema": "counts of an import",
-    "SwitchedRolesSchema": "what the service judges",
+    "SwitchedRolesSchema": "roles as the service judges them",
     "CopiedSchema": "counts of a copy",
     "UploadedRowsSchema": "counts of a sheet",
     "GuardianInvitationSchema": "the same of guardians, with codes that are stored nowhere",
-    "UploadedMarksSchema": "the same, and what is computed",
+    "UploadedMarksSchema": "the same, and computed figures",
     "SubjectMarksSchema": "made of the row of a read model",
     "SessionCopySchema": "decided record by record, in a service",
     "TokenSchema": "made by the built-in identity provider",
@@ -56,7 +56,7 @@ WITHOUT_READ_MODEL = {
     "ReopenedPublicationSchema": "a publication, in a dry run with the acts that the service finds",
     "ChangesSchema": "found behind a cursor, in statements of their own",
     "ChangedCardSchema": "made of two stored cards",
-    "NewVersionSchema": "a publication, in a dry run with what the service finds",
+    "NewVersionSchema": "a publication, in a dry run with findings of the service",
     "LgaSchema": "rows of the registry, which the service reads",
 }
 
@@ -101,7 +101,7 @@ SCHEMAS = {
 }
 
 
-# Read models and the schemas of what they answer
+# Read models and the schemas of their answers
 
 
 def columns(read_model):
@@ -111,12 +111,12 @@ def columns(read_model):
 
 
 def members(schema):
-    """Name the members of what a schema answers."""
+    """Name the members of a schema's answer."""
     return [field.data_key or name for name, field in schema().fields.items()]
 
 
 def differences(name, module, read_model, schema):
-    """Say what a read model lacks of its schema, what it has too much, and where to mend it."""
+    """Name the members that a read model lacks of its schema or has too much, and the file to mend."""
     shown, documented = columns(read_model), members(schema)
     called = f"{module.__name__.rpartition('.')[2]}.{name}"
     lacking = [
@@ -144,7 +144,7 @@ def test_a_read_model_has_the_columns_that_its_schema_has_as_fields(key):
 
 
 def test_a_difference_is_named_with_the_file_to_mend():
-    # Whatever else a classroom may have: one field that its read model lacks, and not the name.
+    # Among the fields of a classroom, one that its read model lacks, and not the name.
     shown = {**ClassroomSchema().fields, "made_up": fields.Integer()}
     del shown["name"]
     other = Schema.from_dict(shown, name="ClassroomSchema")
@@ -245,7 +245,7 @@ def failures(api, logs, ids):
 
 @pytest.fixture
 def ids(make):
-    """Ids of the records that an employee refers to, so that what belongs to the employee is written too."""
+    """Ids of the records that an employee refers to, so that the employee's other rows are written too."""
     named = make.employee_body().items()
     return {name: value for name, value in named if isinstance(value, str) and _is_uuid(value)}
 

@@ -173,7 +173,7 @@ class School:
         return random.choice([*self.first.get(kind, ()), *self.made.get(kind, ())] or [_NOBODY])
 
     def renew(self, api: ApiClient, random: Random) -> None:
-        """See who is in which arm, and make what the storm has taken away: students, and assessments."""
+        """Read the students of each arm, and make students and assessments anew that the storm has taken away."""
         for batch in self.in_batch:
             records = api.ok(api.get("/students", query_string={"batch": batch}))["data"]
             self.in_batch[batch] = [student["id"] for student in records]
@@ -222,7 +222,7 @@ class Storm:
         ]
 
     def blow(self, number: int) -> None:
-        """Send requests, for as long as the storm lasts: mostly those of the gust, which are the same for all."""
+        """Send requests, for as long as the storm lasts: mostly of the gust, which is the same for all."""
         random, api, began = Random(number), self.school.api.using(), time.monotonic()
         seen, gust = -1, self._gust(0)
         while (since := time.monotonic() - began) < SECONDS:
@@ -308,7 +308,7 @@ def test_a_storm_of_all_writes_at_once_ends_without_a_deadlock(committing, tenan
     with ThreadPoolExecutor(CLIENTS) as threads:
         list(threads.map(storm.blow, range(CLIENTS)))
 
-    time.sleep(2)  # PostgreSQL tells what it has counted with a delay.
+    time.sleep(2)  # PostgreSQL tells its counts with a delay.
     with tenancy.admin.connect() as connection:
         assert connection.scalar(counting) == before
     done = {name for (name, status), _ in storm.seen.items() if status == 200}

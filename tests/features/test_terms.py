@@ -34,7 +34,7 @@ def members(document, operation):
 
 
 class School(Arms):
-    """A cohort with two arms and results of two terms, of which the first is published."""
+    """A cohort with two arms and results of two terms, the first one published."""
 
     def __init__(self, make):
         super().__init__(make, students=1, subjects=1)
@@ -65,7 +65,7 @@ class School(Arms):
 
 
 def of_session(school, term):
-    """What each operation answers for a term, which is of one session."""
+    """The answer of each operation for a term of one session."""
     batch, session = school.first, school.cohort["session"]
     return {
         ("GET", "/assessments"): {"cohort": batch, "subject": school.subject, "term": term},
@@ -107,7 +107,7 @@ WRITES = {
     ("PUT", "/comments"),
     ("PUT", "/metrics"),
 }
-# That term is what is made, not one that there is.
+# There the term is made, not referred to.
 MADE = {("PATCH", "/terms/{termId}"), ("POST", "/terms")}
 
 
@@ -165,7 +165,7 @@ def test_a_term_that_there_is_not_is_named(api, school, make_other):
             )
 
 
-def test_what_is_written_is_of_the_term_that_is_named(api, make, school):
+def test_a_write_is_of_the_term_that_it_names(api, make, school):
     subject, batch = school.subject, school.first
     paper = {**school.paper, "description": "x", "subject": subject, "term": "SECOND"}
     paper.pop("id")
@@ -193,7 +193,7 @@ def test_what_is_written_is_of_the_term_that_is_named(api, make, school):
 
 
 @pytest.mark.parametrize("term", ["THIRD", "FOURTH", "", None, 1, "x"])
-def test_what_is_written_needs_a_term_that_there_is(api, school, term):
+def test_a_write_needs_an_existing_term(api, school, term):
     paper = {**school.paper, "description": "x", "subject": school.subject}
     paper.pop("id")
     for path, body in {
@@ -246,7 +246,9 @@ def test_a_students_term_is_of_the_latest_session_that_has_it(years):
     ]
 
 
-def test_a_students_term_is_of_the_current_session_they_are_or_were_in_whatever_follows(years, make, api):
+def test_a_students_term_is_of_the_current_session_they_are_or_were_in_also_before_a_later_one(
+    years, make, api
+):
     years.api.ok(years.api.patch(f"/sessions/{years.now['id']}", {"current": True}))
     later = make.session(name="2026/2027", start_date="2026-09-01", end_date="2027-07-31")
     for term in ("FIRST", "SECOND"):
@@ -260,7 +262,7 @@ def test_a_students_term_is_of_the_current_session_they_are_or_were_in_whatever_
     assert sessions() == ["2025/2026", "2026/2027", "2024/2025"]
     years.api.ok(years.api.patch(f"/sessions/{years.last['id']}", {"current": True}))
     assert sessions() == ["2024/2025"] * 3
-    # Who left the current session's class is meant in it, too.
+    # A student who left the class of the current session is meant in it, too.
     (cohort,) = api.ok(api.get("/cohorts", query_string={"session": years.last["id"]}))
     api.ok(api.patch(f"/cohorts/{cohort['id']}/remove_students", {"student_ids": [years.student["id"]]}))
     assert years.results("FIRST").status_code == 404
@@ -311,7 +313,7 @@ def test_the_card_of_a_session_is_printed(make, api, school):
     assert api.get(path, query_string={"term": "FIRST"}).status_code == 404
     answer = api.get(path, query_string={"term": "FIRST", "session": school.cohort["session"]})
     assert (answer.status_code, answer.mimetype) == (200, "application/pdf")
-    # There is no second term in it: that of the session before is meant.
+    # There is no second term in it: the one of the session before is meant.
     state = api.ok(api.get(f"/students/{school.student}/results", query_string={"term": "SECOND"}))["state"]
     assert state == "PROVISIONAL"
 

@@ -286,7 +286,7 @@ def test_an_account_is_judged_by_all_that_it_has(school):
         principal.invite(account)
 
 
-def test_nobody_gives_what_they_lack(school):
+def test_nobody_gives_a_permission_that_they_lack(school):
     principal, registrar = school.principal, school.registrar
     user = school.accounts[0]
 
@@ -311,7 +311,7 @@ def test_the_account_of_the_first_day_is_closed_to_the_principal(school, place):
 
 
 def test_an_assessment_of_teachers_of_other_arms(school):
-    """Both teachers see one that either has made; what it holds needs both."""
+    """Both teachers see one that either has made; its scores need both."""
     first, second = school.teachers
     school.paper = school.assessment(first, "FIRST")
     assert second("GET", f"/assessments/{school.paper}")["id"] == school.paper
@@ -335,7 +335,7 @@ def test_a_wrong_subject_is_taken_back_and_one_for_all_becomes_an_elective(schoo
 
     assert subjects(children[0]) == ["French", "Mathematics", "Music"]
 
-    # Published: Music becomes an elective, and who drops it has it on the card of the term.
+    # Published: Music becomes an elective, and a student who drops it has it on the card of the term.
     registrar("PATCH", f"/cohort-subjects/{music}", {"elective": True})
     principal("DELETE", f"/cohort-subjects/{music}/students/{children[0]}")
 

@@ -60,7 +60,7 @@ def result_of(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def card_of(class_: YearClass, term: str, result: dict[str, Any]) -> dict[str, Any]:
-    """What the document of a card says, its subjects by base."""
+    """The figures of a card's document, its subjects by base."""
     base_of, cumulative = class_.noted.base_of, result["cumulative"]
     session = cumulative["subjects"]
     subjects = {base_of[id]: subject_of_card(subject) for id, subject in result["subjects"].items()}
@@ -125,7 +125,7 @@ def adds_up(card: dict[str, Any]) -> int:
 
 
 def check_cards(year: Year, class_: YearClass, since: str = TERMS[0]) -> Counter[str]:
-    """Compare what is published of a class, from a term on, with what was computed anew; count the figures."""
+    """Compare the published cards of a class, from a term on, with figures computed anew; count the figures."""
     seen: Counter[str] = Counter()
     for term, expected in year.published_terms(class_):
         if TERMS.index(term) < TERMS.index(since):
@@ -267,7 +267,7 @@ def summary_of(results: Any) -> dict[str, Any]:
 
 
 def decided(year: Year, class_: YearClass, *, last_class: bool) -> dict[str, dict[str, Any]]:
-    """What becomes of each student by the rule, of the figures computed anew."""
+    """The outcome of each student by the rule, of the figures computed anew."""
     latest: dict[str, dict[str, Any]] = {}
     places: dict[str, str] = {}
     for term, results in year.published_terms(class_):
@@ -334,7 +334,7 @@ def check_promotion(promotion: dict[str, Any], expected: dict[str, dict[str, Any
 def life_of(year: Year) -> Counter[str]:
     """Live the year of a school, and compare all that it publishes; count the figures."""
     seen = first_term(year) + second_term(year) + third_term(year)
-    # What was published stays.
+    # Published cards stay.
     return seen + check_cards(year, year.lower) + check_cards(year, year.upper)
 
 
@@ -405,7 +405,7 @@ def promote(year: Year) -> Counter[str]:
 
 
 def read_by_a_parent(mother: Person, child: str) -> tuple[Any, list[Any], list[Any]]:
-    """What a mother reads of a child: all cards by one request, and each term's by another; and the outcomes there."""
+    """A mother's readings of a child: all cards by one request, and each term's by another; and the outcomes there."""
     listed = exact(mother, f"/students/{child}/report-cards")
     cards = [exact(mother, f"/students/{child}/report-card?format=json&term={term}") for term in TERMS]
     return listed, cards, [card.pop("outcome") for card in cards]
@@ -418,7 +418,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize(("students", "subjects", "through_libreoffice", "figures"), SIZES)
-def test_every_figure_of_a_year_is_that_of_an_exact_second_computing(
+def test_every_figure_of_a_year_equals_an_exact_second_computing(
     api, tmp_path, students, subjects, through_libreoffice, figures
 ):
     if through_libreoffice and SOFFICE is None:

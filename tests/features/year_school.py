@@ -53,11 +53,11 @@ class YearClass:
         return [(name, arm) for name in self.subjects for arm in self.arms]
 
     def students(self, arm: str) -> list[str]:
-        """Who is in an arm."""
+        """The students of an arm."""
         return [student for student, batch in self.noted.batch_of.items() if batch == arm]
 
     def close(self, term: str) -> None:
-        """Note who is where, and takes what, at the first publication of a term."""
+        """Note arms and subjects of each student at the first publication of a term."""
         taken, batch_of = {*self.noted.taken}, dict(self.noted.batch_of)
         self.of_terms.setdefault(term, replace(self.noted, taken=taken, batch_of=batch_of))
 
@@ -65,7 +65,7 @@ class YearClass:
 class Year(School):
     """Two classes of two arms; each subject has one teacher in all of them, and the last is an elective.
 
-    `settle` is what happens to the mark sheets of the first term between download and upload.
+    `settle` is applied to the mark sheets of the first term between download and upload.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Year(School):
         return arm
 
     def admit(self, class_: YearClass, arm: str, number: int = 1, **enrollment: Any) -> list[str]:
-        """Let the registrar admit students to an arm: they take what is compulsory."""
+        """Let the registrar admit students to an arm: they take the compulsory subjects."""
         made = []
         for _ in range(number):
             admission = f"Y/{len(self.numbers) + 1:03}"
@@ -295,7 +295,7 @@ class Year(School):
         return class_.noted.scores.get(of, class_.noted.absences.get(of))
 
     def hold_term(self, term: str, marked: Callable[[], None] = lambda: None) -> None:
-        """Let both classes have a term, until it is published; `marked` is what comes between marks and submission."""
+        """Let both classes have a term, until it is published; `marked` is called between marks and submission."""
         classes = (self.lower, self.upper)
         for class_ in classes:
             self.set_papers(class_, term)
@@ -309,7 +309,7 @@ class Year(School):
             self.principal("POST", "/publications", {"term": term, "batches": class_.arms})
             class_.close(term)
 
-    # Whatever was wrong
+    # Corrections
 
     def publications(self, class_: YearClass, term: str) -> list[dict[str, Any]]:
         """All publications of a class in a term."""
@@ -401,5 +401,5 @@ class Year(School):
         return computed
 
     def published_terms(self, class_: YearClass) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
-        """The terms of a class that are published, the earliest first, with what their cards should say."""
+        """The terms of a class that are published, the earliest first, with the expected figures of their cards."""
         return ((term, self.results_of(class_, term)) for term in class_.of_terms)

@@ -1,4 +1,4 @@
-"""Cards of the tests, in the form of `report_cards.card`: what a publication freezes of a student."""
+"""Cards of the tests, in the form of `report_cards.card`, as a publication freezes them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def subject_result(number: int, name: str, **members: Any) -> dict[str, Any]:
 
 
 def score(category: str, points: Any, entered: Any, **members: Any) -> dict[str, Any]:
-    """What a student has in an assessment."""
+    """The score of a student in an assessment."""
     name = members.pop("name", "")
     made = {
         "assessment": identify(category, name),
@@ -223,7 +223,7 @@ def cumulative(results: list[dict[str, Any]], term: str) -> dict[str, Any]:
 
 
 def student(**members: Any) -> dict[str, Any]:
-    """Whose card it is."""
+    """The student of a card."""
     made = {
         "id": identify("student"),
         "admission_number": "UHS-2023-001",
@@ -272,7 +272,7 @@ BARE: dict[str, Any] = {
 
 
 def task(*cards: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """A task of printing cards, which are those of a class."""
+    """A task of printing cards, as of a class."""
     rules: dict[str, Any] = {"weighting": "POINTS", "weights": [], **members.pop("rules", {})}
     rules["table"] = class_table(cards, rules) if cards[0].get("layout") == 3 else None
     made = {

@@ -129,7 +129,7 @@ def test_a_whole_class_is_printed_with_its_figures(printed):
         assert document["average"] in text
 
 
-def test_one_paper_tells_screen_readers_what_it_is_made_of_and_a_class_does_not(printed):
+def test_one_paper_tells_screen_readers_its_parts_and_a_class_does_not(printed):
     pictures = {"pictures": PICTURES}
 
     card_alone, of_class, of_student = (
@@ -162,7 +162,7 @@ def test_one_paper_tells_screen_readers_what_it_is_made_of_and_a_class_does_not(
 def test_a_printer_that_has_printed_prints_the_same_bytes_as_a_new_one(printed, printed_anew, made):
     first = printed(made())
 
-    # What others have in the same places is not seen.
+    # Names and pictures of others in the same places are not seen.
     printed(task(card(5, student=student(first_name="Chidi")), pictures={"logo": PICTURES["signature"]}))
     printed(transcript_task(transcript=transcript(1, 3)))
     assert printed(made()) == first == printed_anew(made())
@@ -289,7 +289,7 @@ def test_no_text_is_printed_beyond_its_page_or_across_another(printed):
 
 
 @needs_poppler
-def test_what_is_misplaced_is_found():
+def test_misplaced_texts_are_found():
     beyond = "#place(dx: -10mm)[left] #place(dx: 180mm)[right] #place(dy: -16mm)[above]"
     across = "#place(dy: 50mm)[one] #place(dy: 51mm)[other] #place(dy: 60mm)[fine]"
     source = f'#set page(paper: "a4", margin: 15mm)\n{beyond}{across}'
@@ -328,7 +328,7 @@ def test_how_many_pages_a_card_has(printed, document, pages):
 
 @needs_poppler
 @pytest.mark.parametrize("number", [46, 57])
-def test_what_closes_a_card_is_together_on_its_page(printed, number):
+def test_the_closing_parts_of_a_card_are_together_on_its_page(printed, number):
     document = card(number, subjects=[subject_result(place, f"Subject {place}") for place in range(number)])
     pdf = printed(task(document, pictures=PICTURES))
 
@@ -343,7 +343,7 @@ def test_what_closes_a_card_is_together_on_its_page(printed, number):
 
 @needs_poppler
 def test_the_signatures_of_a_transcript_are_below_a_session(printed):
-    # Six sessions of fifteen subjects: the last does not fit on a page with what is signed.
+    # Six sessions of fifteen subjects: the last does not fit on a page with the signatures.
     pages = text_of(printed(transcript_task(transcript=transcript(6, 15)))).split("\f")[:-1]
 
     assert ["School stamp" in page for page in pages] == [False, False, True]
@@ -365,7 +365,7 @@ def test_the_foot_of_a_card_is_at_the_same_place_whether_its_pages_are_numbered_
 
 
 @needs_poppler
-def test_what_verifies_a_card_is_on_it_where_it_can_be_verified(printed):
+def test_the_address_of_verification_is_on_a_card_where_it_can_be_verified(printed):
     address = "https://schools.example.org/verify/"
 
     def text(**members):
@@ -378,7 +378,7 @@ def test_what_verifies_a_card_is_on_it_where_it_can_be_verified(printed):
 
 
 @needs_poppler
-def test_a_zip_has_a_file_for_each_whatever_they_are_called(printed):
+def test_a_zip_has_a_file_for_each_card_also_for_like_and_odd_admission_numbers(printed):
     named = ["A/1", "A-1", "a:1", "..", "x" * 120]
     documents = [
         card(1, **BARE, student=student(admission_number=number, last_name="Ẹ" * 90)) for number in named

@@ -1,4 +1,4 @@
-"""Cards of a class in portions: whoever else prints waits for one of these, and the file is the same."""
+"""Cards of a class in portions: other tasks wait for one portion, and the file is the same."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def portioned(made, count):
 
 @pytest.fixture
 def printers(monkeypatch):
-    """One printer, which notes how many cards each of its tasks has, and of which school it is."""
+    """One printer, which notes the school of each task and the number of its cards."""
     made = Printers(1, patience=30)
     made.tasks = []
 
@@ -87,7 +87,7 @@ def _links(page):
     return [annotation["/A"]["/URI"] for annotation in annotations]
 
 
-def test_what_is_no_more_than_a_portion_is_printed_as_it_is(printers):
+def test_a_class_within_one_portion_is_printed_by_one_task(printers):
     made = task(*documents(3))
 
     assert print_portioned(made, 3) == printers.print(made)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.program
 
 ROOT = Path(school_service.__file__).parents[1]
 
-# What a printer does to take tasks and to answer, so that programs of the tests can do other things in between.
+# A printer's steps to take tasks and to answer, so that programs of the tests can do other things in between.
 SPEAKING = f"""
 import os, sys
 sys.path.append({str(ROOT)!r})
@@ -179,7 +179,7 @@ def test_a_task_larger_than_any_buffer_that_nobody_reads_ends_in_time_too(make_p
         printers.print({"paper": "x" * 4_000_000})
 
 
-def test_that_a_printer_was_killed_is_in_the_log_without_what_it_printed(make_printers, caplog):
+def test_a_killed_printer_is_in_the_log_without_its_task(make_printers, caplog):
     printers = make_printers(command=running("import time; time.sleep(600)"), timeout=0.01)
 
     with pytest.raises(Busy):
@@ -228,7 +228,7 @@ def test_a_printer_that_ends_without_a_file_has_not_printed(
     ],
     ids=["long", "short", "the next", "none"],
 )
-def test_a_printer_that_writes_what_is_no_answer_has_not_printed(make_printers, caplog, garbage):
+def test_a_printer_with_a_malformed_answer_has_not_printed(make_printers, caplog, garbage):
     printers = make_printers(command=speaking(f"number = take()\n{garbage}"))
 
     with pytest.raises(NotPrinted):
@@ -238,7 +238,7 @@ def test_a_printer_that_writes_what_is_no_answer_has_not_printed(make_printers, 
     assert [record.getMessage() for record in caplog.records] == ["nothing was printed"]
 
 
-def test_what_a_printer_wrote_too_much_is_no_answer_to_the_next_task(make_printers, caplog):
+def test_a_second_answer_to_a_task_is_no_answer_to_the_next(make_printers, caplog):
     program = "number = take()\nanswer(number, b'%d' % os.getpid())\nanswer(number, b'again')\ntake()\ntake()"
     printers = make_printers(command=speaking(program))
 
@@ -249,7 +249,7 @@ def test_what_a_printer_wrote_too_much_is_no_answer_to_the_next_task(make_printe
     assert [record.getMessage() for record in caplog.records] == ["a printer has ended, a new one prints"]
 
 
-def test_who_finds_that_the_printer_has_ended_gets_a_new_one(make_printers, caplog):
+def test_a_task_gets_a_new_printer_where_the_last_has_ended(make_printers, caplog):
     printers = make_printers(command=speaking(ECHOING))
     pid = int(printers.print({}))
     assert int(printers.print({})) == pid
@@ -306,7 +306,7 @@ answer(take(), json.dumps([dict(os.environ), files, os.getcwd(), sys.path]).enco
     assert folder == "/"
 
 
-def test_a_printer_imports_what_it_needs_and_nothing_that_serves():
+def test_a_printer_imports_typst_and_no_module_of_the_server():
     command = list(module._command())
     command[command.index("-c") + 1] = (
         "import sys; sys.path += sys.argv[1:]; import school_service.printing.worker; print(*sys.modules)"
@@ -320,9 +320,7 @@ def test_a_printer_imports_what_it_needs_and_nothing_that_serves():
     assert not {"flask", "sqlalchemy", "psycopg2", "orjson", "pathlib", "site"} & set(modules)
 
 
-def test_what_a_library_prints_is_no_part_of_a_file_and_each_task_has_its_processor_time(
-    make_printers, caplog
-):
+def test_output_of_a_library_is_no_part_of_a_file_and_each_task_has_its_processor_time(make_printers, caplog):
     program = """
 import resource, sys
 from school_service.printing import worker
@@ -345,7 +343,7 @@ worker.main()
     assert {record.printer for record in caplog.records} == {"much" * 500}
 
 
-def test_so_many_print_at_once_and_who_finds_none_free_is_told_in_time(make_printers):
+def test_a_caller_without_a_free_printer_is_refused_in_time(make_printers):
     printers = make_printers(command=speaking("answer(take(), b'x')"), patience=0.05)
     held, free = threading.Event(), threading.Event()
 
@@ -405,13 +403,15 @@ def test_schools_have_the_one_printer_by_turns(make_printers):
         for future in sent:
             future.result()
 
-    # B has waited for what was under way, or for its answer to be noted.
+    # B has waited for the task under way, or for its answer to be noted.
     assert [order[number] for number in sorted(order)].index("B") <= 1
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-def test_who_prints_at_the_same_time_has_a_printer_alone_and_there_are_never_more(make_printers, limit):
-    # A printer answers with its id and the bytes of its task: nobody gets what another asked for.
+def test_each_of_many_tasks_at_once_has_a_printer_alone_and_printers_stay_within_their_limit(
+    make_printers, limit
+):
+    # A printer answers with its id and the bytes of its task: nobody gets the paper of another.
     program = """
 while True:
     number, length = TASK.unpack(os.read(0, TASK.size))

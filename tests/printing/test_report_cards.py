@@ -1,4 +1,4 @@
-"""What stands where on a card, made of its document."""
+"""The places of the parts of a card, made of its document."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_category_has_a_figure_of_its_own_only_with_all_its_assessments_publis
     assert column(composed(card(3, subjects=results)), "CA1") == ["13/20", "9/20 ABS", "6/10"]
 
 
-def test_columns_are_as_wide_as_what_stands_in_them():
+def test_columns_are_as_wide_as_their_texts():
     def widths(**members):
         results = [subject_result(1, "Art", **members), subject_result(2, "Yorùbá")]
         made = composed(card(2, subjects=results))
@@ -146,7 +146,7 @@ def test_the_total_is_left_out_where_the_percent_says_the_same_and_else_it_has_i
     assert column(composed(card(1, subjects=[excused])), "Total") == ["52"]
 
 
-def test_weights_of_categories_are_above_them_those_of_the_level_first():
+def test_columns_of_categories_have_their_weights_and_a_level_has_its_own():
     weights = [
         {"level": level, "category": category, "weight": weight}
         for level, of in ((None, ("30.00", "70.00")), ("JSS", ("40.00", "60.00")))
@@ -165,13 +165,13 @@ def test_weights_of_categories_are_above_them_those_of_the_level_first():
     assert weighed(first) == ["of 10\nweighs 40", "of 60\nweighs 60"]
 
 
-def test_a_mark_that_is_weighed_has_beside_it_what_it_comes_to():
+def test_a_mark_is_followed_by_its_weighed_value():
     weights = [
         {"level": None, "category": name, "weight": of} for name, of in (("CA1", "30.00"), ("EXAM", "70.00"))
     ]
     results = [
         subject_result(1, "Physics", scores=[score("CA1", 10, 7), score("EXAM", 60, 44)]),
-        # An absence counts 0; what is excused is in neither sum.
+        # An absence counts 0; an excused mark is in neither sum.
         subject_result(2, "Yorùbá", scores=[score("CA1", 10, 8), score("CA1", 10, None, absence="ABSENT"),
                                             score("EXAM", 60, None, absence="EXCUSED")]),
         subject_result(3, "Art", scores=[score("CA1", 10, 8), score("CA1", 10, None, absence="EXCUSED"),
@@ -190,7 +190,7 @@ def test_a_mark_that_is_weighed_has_beside_it_what_it_comes_to():
     assert column(rounded, "Exam")[0] == "44 → 51"
 
 
-def test_a_percent_of_printed_marks_says_what_weights_they_are_of():
+def test_a_percent_of_printed_marks_names_their_sum_and_weights():
     weights = [
         {"level": None, "category": name, "weight": of} for name, of in (("CA1", "20.00"), ("EXAM", "80.00"))
     ]
@@ -238,7 +238,7 @@ def test_beside_a_picture_of_a_signature_there_is_room_for_the_stamp():
     signed["letterhead"] = {**signed["letterhead"], "signature": "0" * 64}
 
     assert composed({**signed, "has_stamp": True})["signatures"]["stamp"]
-    # Papers from before keep what they have.
+    # Papers from before stay as they are.
     assert not composed(signed)["signatures"]["stamp"]
 
 
@@ -252,11 +252,11 @@ def test_percents_have_the_places_that_the_school_has_chosen():
     assert column(made, "Avg.") == ["61.1"]
     whole = composed(card(1, "THIRD", percent_places=0))
     assert column(whole, "Avg.") == ["61"]
-    # What earlier terms were published with is not rounded: the session's percent follows from it.
+    # Published percents of earlier terms are not rounded: the session's percent follows from them.
     assert column(whole, "1st") == column(composed(card(1, "THIRD")), "1st")
 
 
-def test_what_became_of_a_student_stands_in_a_box_of_its_own():
+def test_the_outcome_of_a_student_is_in_words():
     def outcome(*of):
         name, to = of
         return composed(card(1, "THIRD"), outcome=name, outcome_class=to)["outcome"]
@@ -277,7 +277,7 @@ def test_the_session_is_so_far_until_it_is_complete():
     assert heading("SECOND", "GRADUATED") == "Session"
 
 
-def test_who_signs_has_a_picture_or_a_line():
+def test_a_signatory_has_a_picture_or_a_line():
     def signatures(setting, **of_letterhead):
         return composed(card(1, signatures=setting, letterhead=letterhead(**of_letterhead)))["signatures"]
 
@@ -300,7 +300,7 @@ def test_names_stand_in_the_order_that_the_school_has_chosen():
     assert composed(card(1, name_order="SURNAME_FIRST", student=alone))["name"] == "Ògúnlẹ́yẹ Ẹniọlá"
 
 
-def test_days_are_those_of_the_school():
+def test_days_follow_the_time_zone_of_the_school():
     late = "2025-12-19T23:30:00+00:00"
 
     assert composed(card(1, published_at=late))["issued"] == "Published 20 December 2025  ·  version 1"
@@ -323,7 +323,7 @@ def test_a_class_without_another_arm_is_called_by_its_classroom():
     assert dict(composed(card(1, class_name="JSS 1"))["student"])["Class"] == "JSS 1"
 
 
-# What was published with the first layout
+# Cards of the first layout
 
 FIRST_CONTENT = {
     "3 FIRST None": "8275bec46422f54e",
@@ -337,7 +337,7 @@ def digest(content):
     return sha256(content).hexdigest()[:16]
 
 
-def test_what_was_published_with_the_first_layout_is_printed_by_it():
+def test_cards_of_the_first_layout_and_their_templates_stay_the_same():
     """Bytes of paper follow from the content and the template: neither is to change."""
     made = {
         f"{number} {term} {outcome}": compose_first(
@@ -412,13 +412,13 @@ def test_the_position_in_all_arms_is_left_out_where_the_class_is_the_only_one():
     }
 
 
-def test_who_has_no_position_has_no_label_for_it():
+def test_a_student_without_position_has_no_label_for_it():
     made = composed(card(2, batch_figures=figures(None, None), cohort_figures=figures(None, None)))
 
     assert not [label for label, _ in made["result"] if label.startswith("Position")]
 
 
-def test_what_is_not_there_is_left_out():
+def test_absent_parts_of_a_card_are_left_out():
     made = composed(card(2, **BARE, student=student(middle_name=None, gender=None, dob=None)))
 
     assert made["student"] == [
@@ -448,7 +448,7 @@ def test_a_comment_has_whose_it_is():
     assert alone["text"] == "Good"
 
 
-def test_the_version_and_what_it_replaces():
+def test_a_card_names_its_version_and_the_replaced_one():
     assert composed(card(1))["issued"] == "Published 19 December 2025  ·  version 1"
     assert composed(card(1, version=3))["issued"].endswith("version 3 (replaces version 2)")
     draft = composed(card(1, version=None, published_at=None), drafted_at="2026-01-02T00:00:00+00:00")
@@ -458,7 +458,7 @@ def test_the_version_and_what_it_replaces():
 
 def test_the_age_is_that_at_the_end_of_the_term():
     assert dict(composed(card(1))["student"])["Age"] == "13"
-    # Where the school has not said when it ends: that of the publication.
+    # Where the school has not said when the term ends, the day of the publication counts.
     assert dict(composed(card(1, calendar=BARE["calendar"]))["student"])["Age"] == "13"
     assert age("2012-12-20", "2025-12-19") == 12
     assert age("2012-12-19", "2025-12-19T23:00:00+00:00") == 13
@@ -522,7 +522,7 @@ def test_more_marks_than_a_letter_has_stand_beside_it(text, written):
     assert words(text) == written
 
 
-def test_what_stands_above_a_further_page_has_two_lines_at_most():
+def test_the_head_of_a_further_page_has_two_lines_at_most():
     long = "n\u0300" * 120
 
     head = "".join(running_head([long, None, "UHS/1\n2"]))
@@ -551,7 +551,7 @@ def test_a_term_that_is_named_with_its_session_is_not_named_twice():
     assert composed(card(1, term_name="First Term 2025/2026"))["heading"] == "First Term 2025/2026"
 
 
-def test_who_teaches_a_subject_stands_below_it_where_the_school_shows_that():
+def test_teachers_of_a_subject_stand_below_it_where_the_school_shows_them():
     shown = composed(card(4, show_teachers=True))
     of_before = card(4)
     del of_before["show_teachers"]

@@ -1,4 +1,4 @@
-"""A class with two arms, in which people have each relation, and who reaches what by it."""
+"""A class with two arms, in which people have each relation, and callers with the reach of each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OF_TEACHERS = (
 
 @dataclass
 class Arms:
-    """A cohort of two arms in the current session, with two subjects, of which `other` is an elective.
+    """A cohort of two arms in the current session, with two subjects; `other` is an elective.
 
     `in_a` and `in_b` are students of each arm; each takes both subjects.
     """
@@ -139,7 +139,7 @@ def ids(client: ApiClient, path: str) -> set[str]:
 
 
 def error_of(answer: Any) -> tuple[int, dict[str, Any]]:
-    """What an error says, without the id of its request."""
+    """The status and the body of an error, without the id of its request."""
     body = answer.get_json()
     del body["request_id"]
     return answer.status_code, body

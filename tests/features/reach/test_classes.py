@@ -56,7 +56,7 @@ class TestFormTeachers:
         of_school[student]["leaving_reason"] = ""
         assert shown == of_school
 
-    def test_what_is_out_of_reach_answers_as_what_is_not_there(self, arms, own):
+    def test_a_record_out_of_reach_is_answered_as_an_unknown_id(self, arms, own):
         teacher = own.form_teacher(arms.a)
         for path in (
             "/students/{}",
@@ -83,7 +83,7 @@ class TestFormTeachers:
         assert teacher.ok(teacher.get(f"/teachers/{arms.a}"))["batch_id"] == arms.a
         assert teacher.get(f"/teachers/{arms.b}").status_code == 404
 
-    def test_whoever_leaves_the_batch_is_out_of_reach(self, arms, own, make):
+    def test_a_student_who_leaves_the_batch_is_out_of_reach(self, arms, own, make):
         teacher = own.form_teacher(arms.a)
         first, second = arms.in_a
         make.enrolled(arms.cohort, {"id": first}, batch=arms.b)
@@ -92,7 +92,7 @@ class TestFormTeachers:
 
 
 class TestSubjectTeachers:
-    def test_they_reach_who_takes_the_subject_and_is_now_in_their_arm(self, arms, own, make):
+    def test_they_reach_the_takers_of_the_subject_in_their_arm(self, arms, own, make):
         of_a, of_all = own.subject_teacher(arms.subject, arms.a), own.subject_teacher(arms.subject, None)
         elective = make.cohort_subject(arms.cohort, elective=True)
         make.api.ok(make.api.patch(f"/cohort-subjects/{elective['id']}/students", arms.in_b))
@@ -159,7 +159,7 @@ class TestStudents:
         assert ids(student, "/cohort-subjects") == {arms.subject["id"], arms.other["id"]}
         assert student.get(f"/students/{arms.in_a[1]}").status_code == 404
 
-    def test_they_are_not_told_who_their_guardian_is(self, arms, own, make):
+    def test_their_guardian_is_not_shown_to_them(self, arms, own, make):
         api, student_id = make.api, arms.in_a[0]
         guardian = {
             "full_name": "Ngozi Abara",
@@ -175,7 +175,7 @@ class TestStudents:
         assert (shown["dob"], shown["guardian"]) == ("2012-03-04", None)
 
 
-def test_whoever_has_no_relation_reaches_nothing(arms, own):
+def test_a_caller_without_relation_reaches_nothing(arms, own):
     _, nobody = own.teacher()
 
     for path in ("/students", "/cohorts", "/cohort-subjects"):
@@ -190,7 +190,7 @@ def test_reference_data_are_everybodys(arms, own, make):
 
 
 @pytest.mark.parametrize("path", ["/graduates", "/audit", "/roles", "/permissions", "/letterhead/signature"])
-def test_an_operation_that_does_not_say_what_own_means_is_refused(own, path):
+def test_an_operation_without_a_meaning_of_own_is_refused(own, path):
     _, teacher = own.teacher()
 
     answer = teacher.get(path)
@@ -226,7 +226,7 @@ def test_of_several_permissions_one_that_is_own_makes_the_operation_own(arms, ma
 
 
 class TestMine:
-    def test_whoever_reaches_the_whole_school_asks_for_their_own(self, arms, own, make, messages):
+    def test_a_caller_who_reaches_the_whole_school_may_ask_for_their_own(self, arms, own, make, messages):
         employee = make.employee()
         own.assign(employee, arms.subject, arms.a)
         teacher = own.caller(make.account_of(employee), "read:students", "read:cohorts", reach="SCHOOL")
@@ -243,7 +243,7 @@ class TestMine:
         for wrong in ("maybe", "", "TRUE"):
             assert teacher.get(f"/students?mine={wrong}").status_code == 422
 
-    def test_it_is_the_same_to_whose_permission_is_own(self, arms, own):
+    def test_mine_changes_nothing_for_a_caller_whose_permission_is_own(self, arms, own):
         teacher = own.subject_teacher(arms.subject, arms.a)
 
         assert ids(teacher, "/students?mine=true") == ids(teacher, "/students") == set(arms.in_a)
@@ -258,9 +258,9 @@ class TestMine:
 
 
 class TestTheIdOfACohort:
-    """It is that of its first arm, too; who reaches another arm alone knows the cohort by it, from GET /cohorts."""
+    """Its first arm has the same id; a teacher of another arm alone knows the cohort by it, from GET /cohorts."""
 
-    # What each list needs beside the cohort.
+    # Parameters of each list beside the cohort.
     QUERIES = {
         "/students": "",
         "/students/update-sheet": "&format=csv",
@@ -299,7 +299,9 @@ class TestTheIdOfACohort:
         assert taking == set(self.QUERIES)
 
     @pytest.mark.parametrize("path", QUERIES)
-    def test_lists_take_it_of_who_reaches_another_arm_as_the_cohort(self, arms, make, in_b, relation, path):
+    def test_lists_take_it_as_the_cohort_from_a_teacher_of_another_arm(
+        self, arms, make, in_b, relation, path
+    ):
         (shown,) = ids(in_b, "/cohorts")
         assessment = make.assessment(arms.subject, arms.term)
         rest = self.QUERIES[path].format(term=arms.term["id"], subject=arms.subject["id"])

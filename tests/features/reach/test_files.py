@@ -76,7 +76,7 @@ def test_every_operation_that_takes_a_file_is_here(document):
 
 
 @pytest.mark.parametrize("operation", TAKING_FILES)
-def test_a_file_is_read_for_whoever_may_send_it(make, arms, was_read, operation):
+def test_a_file_is_read_for_a_caller_who_may_send_it(make, arms, was_read, operation):
     record = {
         "assessments": make.assessment(arms.subject, arms.term)["id"],
         "cohort-subjects": arms.subject["id"],
@@ -139,7 +139,7 @@ def test_for_an_arm_of_another_cohort_no_score_sheet_is_read(make, arms, was_rea
     assert was_read == []
 
 
-def test_for_somebody_who_may_do_more_no_photo_is_read(make, was_read):
+def test_the_photo_of_a_user_with_more_permissions_is_not_read(make, was_read):
     administrator = make.caller("write:users", "delete:settings").user["id"]
 
     answer = send(make.caller("write:users"), "PUT /users/{id}/photo", administrator)
@@ -148,7 +148,7 @@ def test_for_somebody_who_may_do_more_no_photo_is_read(make, was_read):
 
 
 @pytest.mark.parametrize("query", ["", "?dry_run=true"])
-def test_who_may_enroll_nobody_is_told_that_before_what_is_wrong_with_the_rows(make, query):
+def test_a_caller_who_may_enroll_nobody_is_told_so_before_any_error_of_the_rows(make, query):
     rows = b"first_name,last_name,admission_number,gender,class\nAda,,X/1,neither,JSS 1\n"
 
     answer = send(make.caller("write:students"), "POST /students/import-sheet", query=query, content=rows)

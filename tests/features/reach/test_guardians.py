@@ -1,4 +1,4 @@
-"""What guardians reach by a permission that is OWN, and what form teachers reach of guardians."""
+"""Reach of guardians by a permission that is OWN, and of form teachers over guardians."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_guardian_reaches_the_children_and_themselves(own, family):
     assert [child["student"] for child in shown["children"]] == [first]
     (link,) = client.ok(client.get(f"/students/{first}/guardians"))
     assert link["guardian"] == mother["id"]
-    # The other parent, and a child for whom they are stopped, are unknown.
+    # The other parent, and a child of a stopped link, are unknown.
     for path in ("/guardians/{}", "/guardians?student={}", "/students/{}/guardians", "/students/{}"):
         record = father["id"] if path == "/guardians/{}" else second
         unknown = client.get(path.format("00000000-0000-4000-8000-000000000000"))
@@ -43,7 +43,7 @@ def test_a_guardian_reaches_the_children_and_themselves(own, family):
     assert "court" not in client.get("/guardians").get_data(as_text=True)
 
 
-def test_a_stop_narrows_what_is_listed_from_the_next_request_on(own, make, family):
+def test_a_stop_narrows_lists_from_the_next_request_on(own, make, family):
     first, second, _, father = family
     client = own.guardian(father["id"])
     assert ids(client, "/students") == {first, second}
@@ -60,7 +60,7 @@ def test_a_stop_narrows_what_is_listed_from_the_next_request_on(own, make, famil
     assert ids(client, "/students") == {first, second}
 
 
-def test_a_form_teacher_reaches_the_guardians_of_their_students_who_are_not_stopped(own, arms, family):
+def test_a_form_teacher_reaches_the_guardians_of_their_students_but_for_stopped_ones(own, arms, family):
     first, second, mother, father = family
     of_b = own.form_teacher(arms.b)
 

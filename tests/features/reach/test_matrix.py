@@ -2,8 +2,8 @@
 
 Each operation of the document that needs a permission says what OWN means (`x-own`), as tests/operations.json has it:
 one that says otherwise, or is narrowed and has no case here, fails the first test. A case is sent by a caller of each
-relation for the records of their place, and for those of the other places by all who reach theirs. What is in reach is
-answered, and holds no student who is not; what is out of reach is answered as an id that is of no record.
+relation for the records of their place, and for records of the other places by all who reach theirs. A record in reach
+is answered, and holds no student out of reach; a record out of reach is answered as an id of no record.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ class Case:
     """A request that is narrowed: for which relations, and how it is sent for a place.
 
     `others` are the places out of reach whose id in the request is another one. `listed` is a list without an id: the
-    answer of who reaches nothing is an empty one. `at` is what has the id of the place that the answer is to hold.
-    `every_arm`: a subject teacher needs all arms. `files` are what is uploaded, in place of a body. `by`: the callers
-    who reach it, where they are not those of the relations: with M everybody has an account of their own, of which the
-    place has the student's. `apart`: the callers of whom other tests say what they are answered. `published`:
-    the results of each place are published before.
+    answer to a caller who reaches nothing is an empty one. `at` names the id of a place that the answer is to hold.
+    `every_arm`: a subject teacher needs all arms. `files` are uploaded, in place of a body. `by`: the callers who reach
+    it, where these are others than the relations: with M everybody has an account of their own, and the place has the
+    student's. `apart`: the callers whose answers other tests have. `published`: the results of each place are published
+    before.
     """
 
     relations: str
@@ -692,7 +692,7 @@ CASES: dict[str, list[Case]] = {
 }
 
 
-def test_every_operation_says_what_own_means():
+def test_every_operation_says_the_meaning_of_own():
     documented = {
         f"{method} {path}": operation["x-own"]
         for (method, path), operation in documented_operations().items()
@@ -782,7 +782,7 @@ def with_publications(make: Factory, places: dict[str, Place]) -> dict[str, Plac
 
 
 def with_registers(make: Factory, place: Place, day: str) -> Place:
-    """Take a lesson of a place; answers the place with this register and with that of the day."""
+    """Take a lesson of a place; answers the place with this register and the day's."""
     key = {"batch": place.batch, "date": day}
     lesson = {**key, "cohort_subject": place.subject, "period": 20, "default": "P"}
     return replace(
@@ -846,17 +846,17 @@ def _unpacked(content: bytes) -> str:
 
 
 def _together(operations: Iterable[str]) -> dict[str, list[str]]:
-    """Put operations that read together, as they leave the records as they are: those of what is published apart."""
+    """Put operations that read together, as they leave the records as they are: readings of published results apart."""
     groups: dict[str, list[str]] = {}
     for operation in operations:
         published = any(case.published for case in CASES[operation])
-        reads = "GET of what is published" if published else "GET"
+        reads = "GET of published results" if published else "GET"
         groups.setdefault(reads if operation.startswith("GET ") else operation, []).append(operation)
     return groups
 
 
 @pytest.mark.parametrize("operations", _together(CASES).values(), ids=_together(CASES))
-def test_what_is_in_reach_and_what_is_not(operations, make, scene, uncommitted_engine, subtests):
+def test_operations_answer_records_in_reach_alone(operations, make, scene, uncommitted_engine, subtests):
     places, asking = scene
     if any(case.published for operation in operations for case in CASES[operation]):
         places = with_publications(make, places)

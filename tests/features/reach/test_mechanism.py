@@ -1,4 +1,4 @@
-"""How reach is kept: which text is sent, what a wrong guess costs, and that what nobody declared is refused."""
+"""How reach is kept: by messages of a read, and by four walls against statements without a declared reach."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def test_the_second_message_enters_the_school_anew_and_judges_nobody(arms, own, 
     assert "caller.form_batches" not in second
 
 
-def test_who_loses_a_relation_between_both_is_answered_once_more(arms, own, make, monkeypatch):
+def test_a_caller_who_loses_a_relation_between_both_messages_is_answered_once_more(
+    arms, own, make, monkeypatch
+):
     teacher = own.subject_teacher(arms.subject, arms.a)
     (assignment,) = ids(make.api, "/subject-teachers")
     leading_to, taken = policies.leading, []
@@ -145,7 +147,7 @@ def test_a_guardian_without_children_reaches_their_own_record(arms, own, make):
 
 
 @pytest.mark.parametrize(("number", "shown"), [(0, 2), (1, 1), (2, 0)])
-def test_each_page_has_the_total_of_what_is_in_reach(arms, own, make, number, shown):
+def test_each_page_has_the_total_of_records_in_reach(arms, own, make, number, shown):
     teacher = own.subject_teacher(arms.subject, arms.a)
     make.enrolled(arms.cohort, make.student(last_name="Ajayi"))
 
@@ -183,7 +185,7 @@ class TestRefused:
     def errors(self, logs):
         return lambda: [line["message"] for line in logs() if line["level"] == "ERROR"]
 
-    def test_an_operation_that_does_not_say_what_own_means(self, own):
+    def test_an_operation_without_a_meaning_of_own(self, own):
         _, teacher = own.teacher("read:students", "write:students", "read:users")
 
         refused = teacher.post("/students", {})
@@ -224,7 +226,7 @@ class TestRefused:
         assert "does not say what it reads" in errors()[-1]
 
     @pytest.mark.parametrize("says", [everybodys, judged_before])
-    def test_what_says_why_it_needs_no_reach_is_sent(self, request_of, monkeypatch, says):
+    def test_a_statement_that_says_why_it_needs_no_reach_is_sent(self, request_of, monkeypatch, says):
         narrowed = reads.student
 
         def student(student_id):
@@ -259,8 +261,7 @@ def test_the_log_says_by_which_reach(arms, own, make, logs):
     assert lines[-2:] == ["OWN", "SCHOOL"]
 
 
-def test_what_is_read_is_said_by_a_function_of_narrowing_alone():
-    """No other module marks a statement as judged."""
+def test_three_modules_of_core_alone_mark_a_statement_as_judged():
     package = Path(school_service.__file__).parent
     marking = {
         str(path.relative_to(package))

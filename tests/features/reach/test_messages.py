@@ -94,7 +94,7 @@ def test_the_table_of_own(api, make, arms, own, counted):
     assert counted(requests) == numbers_of("OWN")
 
 
-# What needs a query, where the matrix has no case of it.
+# Queries of operations that need one and have no case in the matrix.
 QUERIES = {"GET /school-days": "?from=2025-10-01&to=2025-10-31"}
 READS = [
     name
@@ -124,7 +124,7 @@ def test_every_read(make, own, messages, subtests):
 
 
 def _reads(make: Factory, place: Place, published: bool) -> Iterator[tuple[str, str]]:
-    """The reads of what is published or of what is live, each with its address."""
+    """The reads of published results, or all others, each with its address."""
     for operation in READS:
         cases = [case for case in CASES.get(operation, ()) if case.published == published]
         if cases or (operation not in CASES and not published):

@@ -1,4 +1,4 @@
-"""What is out of reach changes no answer about results, no count and no error: but the figures of all arms."""
+"""Records out of reach change no answer about results, no count and no error: but the figures of all arms."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.features.scores.scoresheets.sheets import sheet_of, upload
 
 pytestmark = pytest.mark.usefixtures("made_arms")
 
-# A position is among all of the class, whoever reads it.
+# A position is among all of the class, for every reader.
 OF_ALL_ARMS = {"cohort", "cohort_figures", "cohort_position"}
 OF_A_REQUEST = {"request_id", "generated_at"}
 SECRET = "Zuma"
 
 
 def content_of(answer: Any) -> Any:
-    """What an answer says, but the figures of all arms."""
+    """The status and content of an answer, but for the figures of all arms."""
     return answer.status_code, _without(answer.get_json())
 
 
@@ -37,7 +37,7 @@ def _without(value: Any) -> Any:
 
 
 def requests(arms: Arms) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Give the requests about results of a class, each with its body; those of the arm A, and of both."""
+    """Give the requests about results of a class, each with its body: of the arm A, and of both."""
     subject, term = arms.subject["id"], f"term={arms.term['id']}"
     a, b, cohort = arms.a, arms.b, arms.cohort["id"]
     yield from (
@@ -71,7 +71,7 @@ def requests(arms: Arms) -> Iterator[tuple[str, dict[str, Any] | None]]:
 def answers(
     clients: dict[str, ApiClient], arms: Arms, refused: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """Send all requests as everyone, but those that are `refused` whatever there is; the answers, by their names."""
+    """Send all requests as everyone, but for the `refused` ones; the answers, by their names."""
     contents = {}
     for relation, client in clients.items():
         for path, body in requests(arms):
@@ -101,8 +101,8 @@ def clients(arms: Arms, own: Own, make: Any) -> dict[str, ApiClient]:
     }
 
 
-def test_what_is_out_of_reach_changes_no_answer_about_results(arms, clients, make):
-    """Of the other arm become others: students, their names, scores, blanks, what is submitted and published."""
+def test_records_out_of_reach_change_no_answer_about_results(arms, clients, make):
+    """Students of the other arm, their names, scores, blanks, submissions and publications become others."""
     api, paper = make.api, make.assessment(arms.subject, arms.term, category="EXAM")
     make.assessment(arms.other, arms.term, category="EXAM")
     api.ok(api.patch("/result-settings", {"positions": "BATCH"}))
@@ -111,7 +111,7 @@ def test_what_is_out_of_reach_changes_no_answer_about_results(arms, clients, mak
     assert {status for status, _ in (content for content in before.values() if isinstance(content, tuple))} >= {
         200, 403, 404, 409, 422,
     }  # fmt: skip
-    # What a permission is missing for is refused before anything is read.
+    # A request without its permission is refused before anything is read.
     refused = frozenset(
         name for name, content in before.items() if "This needs the permission" in str(content)
     )

@@ -1,4 +1,4 @@
-"""People with reach OWN: one's own account, employee record and contacts, and those of a form teacher's students."""
+"""People with reach OWN: one's own account, employee record and contacts, and a form teacher's students' contacts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_users_are_oneself_also_in_searches_totals_and_conditional_requests(make
     assert error_of(client.get(f"/users/{other['id']}", headers={"If-None-Match": tag})) == unknown
 
 
-def test_who_writes_users_as_own_changes_their_own_password_and_sessions_alone(
+def test_a_caller_with_write_users_as_own_changes_their_own_password_and_sessions_alone(
     make: Factory, own: Own
 ) -> None:
     user, other = make.user()["user"], make.user()["user"]
@@ -109,7 +109,7 @@ def test_one_adds_and_changes_contacts_of_oneself(make: Factory, own: Own) -> No
     assert make.api.get(f"/contacts?user_id={other['id']}").status_code == 404
 
 
-def test_who_reads_a_part_of_a_record_and_changes_all_of_it_names_either_tag(
+def test_a_caller_who_reads_a_part_of_a_record_and_changes_all_of_it_names_either_tag(
     make: Factory, own: Own, arms: Arms
 ) -> None:
     teacher, client = own.teacher("read:students")

@@ -1,8 +1,8 @@
-"""What the first message of a read costs a caller whose permission is OWN: PostgreSQL plans the text for the school.
+"""The cost of a read's first message to a caller whose permission is OWN: PostgreSQL plans the text for the school.
 
 It is not run for them. Each read model that has a reach is planned in a school without records, with all of its filters
-and with those alone that it always has. A read of what is computed, of a class, is no list: its planning is a part of
-what it takes anyway. Each is planned in turn with a join of four tables, whose planning is the unit: a millisecond of
+and with those alone that it always has. A read of computed figures of a class is no list: its planning is a part of
+its time anyway. Each is planned in turn with a join of four tables, whose planning is the unit: a millisecond of
 one machine is two of another.
 """
 
@@ -25,11 +25,11 @@ UNIT = (
 )
 MOST = 8  # UNITs
 RESULTS, OVERVIEWS = "school_service.features.results.", "school_service.features.attendance.overviews.reads."
-# Those that take longer, with the most that they may.
+# Read models that may take longer, with their bounds.
 LONGER = {
     "school_service.features.observations.comments.reads.comments": 14,
     f"{RESULTS}transcripts.reads.transcript": 35,
-    # A class is loaded by one statement, whatever is shown of it.
+    # A class is loaded by one statement, for each of its readings.
     f"{RESULTS}figures.reads.student_in_term": 100,
     f"{RESULTS}figures.reads.subject_in_term": 80,
     f"{RESULTS}figures.reads.class_in_term": 65,
@@ -40,7 +40,7 @@ LONGER = {
     f"{OVERVIEWS}attendance_of_student": 12,
     f"{OVERVIEWS}missing_registers": 12,
 }
-# What writes, prints or makes a workbook begins a transaction, and sends the text of what is in reach alone.
+# A view that writes, prints or makes a workbook begins a transaction, and sends the narrowed text alone.
 IN_TRANSACTION = {
     f"{RESULTS}submissions.reads.submitting",
     f"{RESULTS}report_cards.reads.drafted_of_student",

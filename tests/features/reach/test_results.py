@@ -27,7 +27,7 @@ def in_broadsheet(client: Any, arms: Arms) -> set[str]:
     return {row["student"]["id"] for row in broadsheet["students"]}
 
 
-def test_a_form_teacher_reads_of_a_term_those_too_who_have_left_since(published: Arms, own: Own) -> None:
+def test_a_form_teacher_reads_the_results_of_a_student_who_has_left_since(published: Arms, own: Own) -> None:
     leaver, stays = published.students[published.first]
     api, removing = published.api, f"/cohorts/{published.cohort['id']}/remove_students"
     api.ok(api.patch(removing, {"student_ids": [leaver]}))
@@ -44,7 +44,7 @@ def test_a_form_teacher_reads_of_a_term_those_too_who_have_left_since(published:
     assert teacher.get(f"/students/{leaver}/transcript").status_code == 404
 
 
-def test_a_subject_teacher_lists_submissions_of_their_arm_and_a_form_teacher_those_of_the_cohort(
+def test_a_subject_teacher_lists_submissions_of_their_arm_and_a_form_teacher_of_the_cohort(
     published: Arms, own: Own
 ) -> None:
     form_teacher = own.form_teacher(published.first, "read:results")

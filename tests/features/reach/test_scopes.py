@@ -1,4 +1,4 @@
-"""Each read model that takes a reach is narrowed by it, and by nothing for whoever reaches the whole school."""
+"""Each read model that takes a reach is narrowed by it, and by nothing for a caller who reaches the whole school."""
 
 from __future__ import annotations
 

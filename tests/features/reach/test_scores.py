@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("made_arms")
 
 @pytest.fixture
 def teacher(arms, own):
-    """Who teaches the subject to arm A."""
+    """A teacher of the subject in arm A."""
     return own.subject_teacher(arms.subject, arms.a)
 
 
@@ -54,7 +54,7 @@ def body_of(assessment, student, batch, score=12.5):
 
 
 class TestAssessments:
-    def test_those_of_subjects_in_reach(self, arms, make, own, teacher, assessment):
+    def test_assessments_of_subjects_in_reach_are_listed_alone(self, arms, make, own, teacher, assessment):
         other = make.assessment(arms.other, arms.term)
         query = f"/assessments?cohort={arms.a}&term={arms.term['id']}&subject="
 
@@ -68,7 +68,7 @@ class TestAssessments:
         }
 
     @pytest.mark.parametrize("relation", ["subject teacher", "form teacher"])
-    def test_those_of_a_cohort_by_the_id_that_a_teacher_of_another_arm_than_the_first_is_shown(
+    def test_a_teacher_of_the_second_arm_lists_them_by_the_id_shown_for_the_cohort(
         self, arms, make, own, assessment, relation
     ):
         elsewhere = make.cohort(session=arms.session)
@@ -86,7 +86,7 @@ class TestAssessments:
         unknown = error_of(in_b.get(query + UNKNOWN_ID))
         assert unknown[0] == 422
         assert error_of(in_b.get(query + elsewhere["id"])) == unknown
-        # Nor is another arm's id that of the cohort.
+        # Nor is another arm's id an id of the cohort.
         third = make.batch(arms.cohort, name="C")["id"]
         assert error_of(in_b.get(query + third)) == unknown
 
@@ -166,7 +166,7 @@ class TestAssessments:
             assert "submitted for B: reopen" in answer.get_json()["message"]
 
     def test_a_score_that_comes_while_a_teacher_of_one_arm_deletes_is_seen(self, committing):
-        """The deletion waits for the score's lock, and judges by what is there then."""
+        """The deletion waits for the score's lock, and judges by the scores that are there then."""
         arms = make_arms(committing)
         paper = committing.assessment(arms.subject, arms.term)
         own = Own(committing)
@@ -195,7 +195,7 @@ class TestAssessments:
 
 
 class TestSubmissions:
-    def test_who_teaches_one_arm_submits_that_arm(self, arms, make, own, teacher, assessment):
+    def test_a_teacher_of_one_arm_submits_that_arm(self, arms, make, own, teacher, assessment):
         path = f"/cohort-subjects/{arms.subject['id']}/submission"
         body = {"term": arms.term["id"], "blanks": "ABSENT"}
         of_both = own.subject_teacher(arms.subject, None)
@@ -207,7 +207,7 @@ class TestSubmissions:
         assert teacher.ok(teacher.post(path, {**body, "batch": arms.a}))["state"] == "SUBMITTED"
         assert of_both.ok(of_both.post(path, body))["state"] == "SUBMITTED"
 
-    def test_a_position_is_that_of_the_whole_class(self, arms, make, own, teacher, assessment):
+    def test_a_position_is_among_the_whole_class(self, arms, make, own, teacher, assessment):
         for student, batch, score in (
             (arms.in_a[0], arms.a, 5),
             (arms.in_a[1], arms.a, 15),
@@ -248,7 +248,7 @@ class TestAbsencesAndSheets:
 
         assert sent(teacher, arms.in_a[0]) == sent(make.api, arms.in_a[1])
 
-    def test_what_is_submitted_holds_an_absence_of_who_is_in_reach_alone(
+    def test_a_submission_is_in_the_way_of_absences_of_students_in_reach_alone(
         self, arms, make, teacher, assessment
     ):
         make.api.ok(make.absences(assessment, {arms.in_a[0]: "ABSENT", arms.in_b[0]: "ABSENT"}))
@@ -287,7 +287,7 @@ class TestAbsencesAndSheets:
         other_arm = teacher.get(f"{path}/download-sheet?batch={arms.b}")
         assert error_of(other_arm) == error_of(teacher.get(f"{path}/download-sheet?batch={UNKNOWN_ID}"))
 
-    def test_a_sheet_of_who_is_form_teacher_of_another_arm_can_be_sent_back(
+    def test_a_subject_teacher_who_is_form_teacher_of_another_arm_can_send_the_sheet_back(
         self, arms, make, own, assessment
     ):
         path = f"/assessments/{assessment['id']}"
@@ -309,14 +309,14 @@ class TestAbsencesAndSheets:
         data = {"scoresheet": (BytesIO(file.getvalue()), "scores.xlsx")}
         sent = client.post(f"{path}/scoresheet", data=data, content_type="multipart/form-data")
         assert client.ok(sent)["created"] == 1
-        # Those of the form teacher's own arm are read by its sheet, and by that of a subject not taught.
+        # Students of the form teacher's own arm are read by its sheet, and by the sheet of a subject not taught.
         assert names_in(downloaded(f"?batch={arms.a}")) == ["Abara", "Adeyemi"]
         path = f"/assessments/{make.assessment(arms.other, arms.term)['id']}"
         assert names_in(downloaded()) == ["Abara", "Adeyemi"]
 
 
 class TestHeldByASubmission:
-    """Who teaches one arm learns nothing of the other, once this is submitted, their own, or both."""
+    """A teacher of one arm learns nothing of the other, once this is submitted, their own, or both."""
 
     @pytest.fixture(params=["of their own arm", "of the other", "of both"])
     def submitted(self, request, arms, make, assessment):
@@ -332,7 +332,7 @@ class TestHeldByASubmission:
             make.api.ok(make.api.post(path, body))
         return assessment
 
-    def test_who_is_out_of_reach_is_unknown_to_every_write(self, arms, make, teacher, submitted):
+    def test_a_student_out_of_reach_is_unknown_to_every_write(self, arms, make, teacher, submitted):
         path = f"/assessments/{submitted['id']}"
         (entry,) = make.api.ok(make.api.get(f"/gradebooks?student={arms.in_b[0]}"))["data"]
         (scored, blank), unknown = arms.in_b, UNKNOWN_ID
@@ -378,7 +378,7 @@ class TestHeldByASubmission:
                 getattr(teacher, method)(f"/gradebooks/{unknown}", *body)
             )
 
-    def test_who_teaches_nobody_is_told_of_no_arm(self, arms, make, own, submitted):
+    def test_a_teacher_of_nobody_is_told_of_no_arm(self, arms, make, own, submitted):
         empty = make.batch(arms.cohort, name="C")["id"]
         teacher = own.subject_teacher(arms.subject, empty)
         scores = [{"student": UNKNOWN_ID, "score": 7}]
@@ -387,7 +387,7 @@ class TestHeldByASubmission:
 
         assert refused.status_code == 422
 
-    def test_who_is_in_reach_is_held(self, arms, make, teacher, submitted):
+    def test_a_score_of_a_student_in_reach_is_held(self, arms, make, teacher, submitted):
         reopened = {"term": "FIRST", "reason": "A paper was found"}
         of_own = teacher.post("/gradebooks", body_of(submitted, arms.in_a[1], arms.a))
         if of_own.status_code == 409:
@@ -409,7 +409,7 @@ class TestGradebooks:
         assert teacher.patch(path, {"score": 16}, headers={"If-Match": tag}).status_code == 200
         teacher.ok(teacher.delete(path))
 
-    def test_who_is_out_of_reach_is_unknown(self, arms, make, teacher, assessment):
+    def test_records_out_of_reach_are_unknown(self, arms, make, teacher, assessment):
         (student,) = arms.in_b
         other = make.assessment(arms.other, arms.term)
 

@@ -1,7 +1,7 @@
 """A read model with a reach shows a column of a person to those relations alone that its fact names.
 
 Every such read model is built once, for all relations, which notes by which of them its conditions lead to rows. A
-column that one of these may not see stands in `facts.shown`, or in what a stored document has a list of its own for.
+column that one of these may not see stands in `facts.shown`, or in a stored document, which has a list of its own.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def final_froms(query: Any) -> list[FromClause]:
 
 
 def within(source: Any, seen: set[int]) -> Iterator[Column[Any]]:
-    """Find what the subqueries of a FROM select: a row as a whole may be made JSON."""
+    """Find the columns that subqueries of a FROM select: a row as a whole may be made JSON."""
     if isinstance(source, Join):
         yield from within(source.left, seen)
         yield from within(source.right, seen)
@@ -141,13 +141,15 @@ SENT_BY = {
     "results.report_cards.reads.printed_of_student": ("GET", "/students/{id}/report-card"),
     "results.transcripts.reads.transcript": ("GET", "/students/{id}/transcript"),
 }
-# They load a class for figures to be computed of it: what they load and do not answer is shown to nobody.
+# They load a class for figures to be computed of it: loaded columns that they do not answer are shown to nobody.
 LOADED = {
     "results.figures.reads.subject_in_term": ("GET", "/cohort-subjects/{id}/results"),
     "results.submissions.reads.of_class": ("GET", "/submissions"),
     "results.submissions.reads.submitting": ("POST", "/cohort-subjects/{id}/submission"),
 }
-OF_ONESELF = {"me.reads.me": "of the caller alone: what of it is of others, the read models of these narrow"}
+OF_ONESELF = {
+    "me.reads.me": "of the caller alone: its parts of others are narrowed by the read models of these"
+}
 
 
 def operation_of(document: Document, method: str, path: str) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def relations_of(document: Document, operation: tuple[str, str]) -> str:
 
 
 def members_in(document: Document, schema: Any) -> set[str]:
-    """Name all members of what is answered by a schema, at whatever depth."""
+    """Name all members of an answer by its schema, at any depth."""
     if isinstance(schema, list):
         return {name for part in schema for name in members_in(document, part)}
     if not isinstance(schema, dict):
@@ -174,7 +176,7 @@ def members_in(document: Document, schema: Any) -> set[str]:
     return of_parts | set(schema.get("properties", ()))
 
 
-def test_a_column_of_a_person_is_plain_to_those_alone_who_may_see_it(document):
+def test_a_column_of_a_person_is_plain_to_permitted_relations_alone(document):
     shown_columns, models = {}, read_models()
     assert len(models) > 60
     for name, model in models.items():
@@ -198,7 +200,7 @@ def test_each_exception_is_a_read_model_that_needs_it():
 
 @read_model
 def _of_students(reach: Reach | None = None) -> Any:
-    """Select what a subject teacher may not see, and what they may, in every way in which something is selected."""
+    """Select columns that a subject teacher may see, and others, in every way in which a column is selected."""
     everybody = select(Student.id, Student.dob.label("born")).cte("everybody")
     twin, row = aliased(Student), select(Student.dob).subquery("row")
     return select(
@@ -211,7 +213,7 @@ def _of_students(reach: Reach | None = None) -> Any:
 
 @read_model
 def _birthdays(reach: Reach | None = None) -> Any:
-    """Select what a subject teacher may not see as it is to be selected."""
+    """Select a column that a subject teacher may not see as it is to be selected."""
     is_by = partial(scopes.is_student_by, student_id=Student.id)
     value = shown(Student.dob, reach, lambda reach, relations: is_by(reach, relations=relations))
     return select(Student.middle_name, value).where(scopes.students_in_reach(reach, Student.id))
@@ -231,7 +233,7 @@ def test_a_column_that_says_nothing_is_seen_by_nobody(monkeypatch):
     assert plain(_birthdays, "F") == ["students.middle_name"]
 
 
-def test_what_some_relations_may_not_see_is_null_to_them():
+def test_a_column_is_null_to_relations_that_may_not_see_it():
     for relations, text in (("FSG", "students.dob"), ("TF", "CASE WHEN"), ("T", "CASE WHEN false")):
         value = shown(
             Student.dob, Reach(relations), lambda reach, by: scopes.is_student_by(reach, Student.id, by)
@@ -242,7 +244,7 @@ def test_what_some_relations_may_not_see_is_null_to_them():
     assert shown(Student.dob, None, lambda _reach, _by: false()) is Student.dob
 
 
-def test_what_is_made_of_several_columns_is_shown_to_those_who_may_see_all():
+def test_a_value_of_several_columns_is_shown_to_relations_that_may_see_all():
     both = StudentGuardian.relationship + Student.middle_name
 
     column = shown(both, Reach("TFSG"), lambda _reach, by: literal(by) == "FG")
@@ -250,7 +252,7 @@ def test_what_is_made_of_several_columns_is_shown_to_those_who_may_see_all():
     assert column.compile().params == {"param_1": "FG", "param_2": "FG"}
 
 
-def test_the_members_of_a_stored_card_are_seen_by_all_who_read_it(document):
+def test_all_readers_of_a_stored_card_may_see_its_members(document):
     readers = set(relations_of(document, ("GET", "/students/{id}/report-card")))
     written = [*STUDENT.clauses]
     members = {name.value for name in written[::2]} | {"dob"}

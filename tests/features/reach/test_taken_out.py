@@ -1,7 +1,7 @@
 """Reach is taken out of each read model, lock and statement that narrows by it, in turn: each time an answer differs.
 
-The requests are those of the matrix, for what is out of the caller's reach. They are sent once as the service is, which
-notes what each of them narrowed; then, for each of what narrows, those again that it had to do with.
+The requests are the matrix's, for records out of the caller's reach. They are sent once by the service as it is, and
+the names that narrow each of them are noted; then, with each name taken out, its requests are sent again.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from tests.features.reach.test_matrix import ARM, CASES, Case, Place, answer, ma
 Request = Callable[[], tuple[int, str]]
 
 SHOWN_TO = f"{Loaded.__module__}.Loaded.shown_to"
-"""What leaves out of a class whoever is out of reach, once it is computed."""
+"""It leaves students out of reach out of a class, once this is computed."""
 
 
 @dataclass
 class Taken:
-    """Notes what narrows a request, and leaves out what is `taken`: a read model, a table's scope, a function."""
+    """Notes the names that narrow a request, and leaves out the `taken`: a read model, a table's scope, a function."""
 
     taken: str | None = None
     noted: set[str] = field(default_factory=set)
 
     def note(self, name: str) -> bool:
-        """Note what narrows; answers whether it is taken out."""
+        """Note a name that narrows; answers whether it is taken out."""
         self.noted.add(name)
         return name == self.taken
 
@@ -163,7 +163,7 @@ def _corrected(make: Factory, places: dict[str, Place]) -> dict[str, Place]:
 def _requests(
     clients: dict[str, ApiClient], places: dict[str, Place], cases: list[tuple[str, Case]]
 ) -> Iterator[tuple[str, Request]]:
-    """Make the requests of what is out of reach: of other places, and of the own one for who reaches nothing there.
+    """Make the requests out of reach: of other places, and of the own one for callers who reach nothing there.
 
     Each comes with its operation.
     """
@@ -194,9 +194,9 @@ OF_CLASSES = {
 }
 """Read models that tell of each row whether it is in reach, or which classes have one: else no row is shown."""
 ITSELF = {"school_service.features.me.reads.me"}
-"""What is of the caller by whatever text: `/me` tells the relations of whoever asks, which test_me has."""
+"""Read models of the caller by any text: `/me` tells the caller's relations, which test_me has."""
 ELSEWHERE = {"school_service.features.scores.assessments.reads.names_of_submissions"}
-"""The names of submitted arms, of which test_scores asks: in the matrix each arm is submitted, and none is named."""
+"""The names of submitted arms, tested by test_scores: in the matrix each arm is submitted, and none is named."""
 
 
 def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, notes: Taken):
@@ -217,7 +217,7 @@ def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, notes: Tak
             places = _corrected(make, places)
         now = [(operation, case) for operation, case in cases if case.published == published]
         said: dict[Request, tuple[int, str]] = {}
-        cost: dict[Request, tuple[bool, float]] = {}  # what deletes comes last: others need the record
+        cost: dict[Request, tuple[bool, float]] = {}  # deletions come last: others need the record
         requests: dict[str, list[Request]] = {}
         for operation, request in _requests(clients, places, now):
             notes.noted.clear()

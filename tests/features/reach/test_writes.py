@@ -1,4 +1,4 @@
-"""What writes say of who is out of reach while results are submitted and published: what they say of an unknown id."""
+"""Writes answer for a student out of reach as for an unknown id, also while results are submitted and published."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def published(arms, make):
 
 
 def of_class(client: ApiClient, batch: str, student: str, day: str) -> Iterator[Any]:
-    """Send what form teachers write of a batch and of one of its students."""
+    """Send the writes of form teachers about a batch and one of its students."""
     said_of = {"student": student, "form_teacher_comment": "Good."}
     yield client.put("/comments", {"batch": batch, "term": "FIRST", "comments": [said_of]})
     scores = [{"student": student, "metric_type": "AFFECTIVE", "metric_scores": {"neatness": 4}}]
@@ -55,7 +55,7 @@ def test_a_form_teacher_is_told_nothing_of_another_arm(published, own):
     of_unknown = [error_of(answer) for answer in of_class(teacher, UNKNOWN_ID, UNKNOWN_ID, day)]
 
     assert str(of_other).replace(other, UNKNOWN_ID).replace(arms.b, UNKNOWN_ID) == str(of_unknown)
-    # Of their own class, what is published is said before who is in it.
+    # Of their own class, the publication is named before its students are looked up.
     in_own = [error_of(answer) for answer in of_class(teacher, arms.a, other, day)]
     as_unknown = [error_of(answer) for answer in of_class(teacher, arms.a, UNKNOWN_ID, day)]
     assert str(in_own).replace(other, UNKNOWN_ID) == str(as_unknown)

@@ -1,4 +1,4 @@
-"""A session that is set up as another one was: what is made, what is there, what is left out."""
+"""A session set up as another one was: records made, present and left out."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ original, year = prepared_for_each(Year)
 
 
 def records_of(answer, outcome=None):
-    """The records of a copy by part and name, with what becomes of each, or those of one outcome."""
+    """The records of a copy by part and name, with the outcome of each, or all of one outcome."""
     return [
         (row["part"], row["record"], row["name"]) if outcome else (row["name"], row["outcome"])
         for row in answer["rows"]
@@ -79,7 +79,7 @@ def errors(answer, place="json"):
     return answer.get_json()["errors"][place]
 
 
-# What is made
+# Records that are made
 
 
 def test_all_of_it(year):
@@ -205,7 +205,7 @@ def test_each_record_is_on_record_as_one_made_by_itself(year):
     assert {entry["action"] for entry in made if entry["entity"] != "term-calendar"} == {"create"}
 
 
-def test_what_the_new_session_has_already_stays(year):
+def test_records_of_the_new_session_stay(year):
     target = year.next()
     own = year.make.cohort(year.rooms[0], target)
     student = year.make.student()
@@ -217,7 +217,7 @@ def test_what_the_new_session_has_already_stays(year):
     first = year.rooms[0]["name"]
     there = {(row["name"], row["id"]) for row in answer["rows"] if row["outcome"] == "PRESENT"}
     assert there == {(first, own["id"]), (f"{first} A", own["id"]), (f"{first} Fine Art", art["id"])}
-    # Whoever is in the class takes the compulsory subjects that it gets.
+    # Students of the class take the compulsory subjects that it gets.
     (maths,) = [row["id"] for row in answer["rows"] if row["name"] == f"{first} Mathematics"]
     (taker,) = year.api.ok(year.api.get(f"/scoresheets/{maths}/scoresheet"))
     assert taker["student"]["id"] == student["id"]
@@ -235,7 +235,7 @@ def test_an_assessment_that_is_there_twice_is_made_twice(year):
     assert (again["made"], again["present"]) == (0, first["made"])
 
 
-# What is left out
+# Records that are left out
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_an_assessment_that_is_there_twice_is_made_twice(year):
         (["FORM_TEACHERS"], "FORM_TEACHERS", "There is no {first} Ògo in {session}."),
     ],
 )
-def test_what_rests_on_a_part_that_is_not_there(year, parts, left_out, reason):
+def test_records_that_rest_on_an_absent_part_are_left_out(year, parts, left_out, reason):
     target = year.next()
 
     answer = year.api.ok(year.copy(target, *parts))
@@ -263,7 +263,7 @@ def test_what_rests_on_a_part_that_is_not_there(year, parts, left_out, reason):
 
 def test_employees_who_have_left_are_named(year):
     year.api.ok(year.api.delete(f"/employees/{year.teacher['id']}?release=true"))
-    # Whoever is deleted teaches nobody any more: an account that is deleted by itself leaves its class.
+    # A deleted employee teaches nobody any more: an account that is deleted by itself leaves its class.
     other = year.make.employee()
     year.form_teacher(year.arm["id"], other)
     account = year.make.account_of(other)
@@ -278,7 +278,7 @@ def test_employees_who_have_left_are_named(year):
     )
 
 
-def test_what_is_submitted_gets_no_assessment(year):
+def test_a_submitted_subject_gets_no_assessment(year):
     target = year.next()
     copied = year.api.ok(year.copy(target, "TERMS", "COHORTS", "SUBJECTS", "ASSESSMENTS"))
     first = year.rooms[0]["name"]
@@ -371,7 +371,7 @@ def test_a_calendar_stays_within_the_session(year):
     assert (row["start_date"], row["end_date"]) == ("2026-09-07", "2026-10-01")
 
 
-# What is refused
+# Refusals
 
 
 def test_sessions_that_are_not_there(year, make_other):

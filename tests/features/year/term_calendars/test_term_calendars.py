@@ -1,4 +1,4 @@
-"""The calendar of a term: when it begins and ends, how often school opened, what parents are told."""
+"""The calendar of a term: its first and last day, the number of days opened, a notice to parents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def logged(api, term):
     return [(change["action"], change["old"], change["new"]) for change in reversed(entries)]
 
 
-def test_it_is_null_until_it_is_set(api, term):
+def test_a_calendar_is_null_until_it_is_set(api, term):
     about = {"term": {"id": term["id"], "term": "FIRST"}}
 
     assert api.ok(api.get(path(term))) == {**about, **NOTHING}
@@ -42,7 +42,7 @@ def test_it_is_null_until_it_is_set(api, term):
     assert logged(api, term) == [("update", NOTHING, CALENDAR)]
 
 
-def test_it_is_set_as_a_whole(api, term):
+def test_a_calendar_is_set_as_a_whole(api, term):
     api.ok(api.put(path(term), CALENDAR))
 
     answer = api.ok(api.put(path(term), {"times_opened": 0, "notice": None}))
@@ -121,7 +121,7 @@ def test_of_two_at_once_one_is_the_later(committing):
     assert second[1] == first[2]
 
 
-def test_it_costs_one_message_to_read_and_four_to_set(api, term, messages):
+def test_a_calendar_costs_one_message_to_read_and_four_to_set(api, term, messages):
     for body in (CALENDAR, {"times_opened": 1}):
         with messages() as sent:
             api.ok(api.put(path(term), body))
