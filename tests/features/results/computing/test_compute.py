@@ -1,4 +1,4 @@
-"""Classes made at random, without a database: the figures are always those of an exact second computing."""
+"""Classes made at random, without a database: the figures always equal an exact second computing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.features.results.figures.classes import LEVEL, RandomClass
 from tests.features.results.figures.oracle import TERMS, SampleClass, term_results
 
 PEOPLE = [str(UUID(int=number, version=4)) for number in range(45)]
-# How often results of 1000 classes are what the test is about: a rule that no class comes near is not tested.
+# The least cases of each kind in results of 1000 classes: a rule that no class comes near is not tested.
 SEEN_AT_LEAST = {
     "COMPLETE": 4000, "INCOMPLETE": 400, "TOO_FEW": 200, "NONE": 60, "tied": 400, "brought in": 100,
     "earlier terms": 3000, "CATEGORIES": 150, "two batches": 150, "no grade": 100, "not ranked in session": 200,
@@ -40,7 +40,7 @@ SEEN_AT_LEAST = {
     "classes",
     [pytest.param(50, id="50 classes"), pytest.param(10_000, id="10,000", marks=pytest.mark.release)],
 )
-def test_the_figures_are_those_of_an_exact_second_computing(classes):
+def test_the_figures_equal_an_exact_second_computing(classes):
     seen: Counter[str] = Counter()
     for number in range(classes):
         _compare(RandomClass(number, PEOPLE), seen)
@@ -96,7 +96,7 @@ def _add_up(rules: oracle.Rules, card: dict[str, Any], seen: Counter[str]) -> No
 
 
 def entered(sample: SampleClass, term: str, published: oracle.Percents) -> Entered:
-    """Give what was entered of a class in a term as the service loads it; papers that do not count are not loaded."""
+    """Give the entries of a class in a term as the service loads them; papers that do not count are not loaded."""
     rules, marks = _rules(sample.rules), _marks(sample)
     return Entered(
         term=term,
@@ -172,7 +172,7 @@ def _brought_in(sample: SampleClass, terms: tuple[str, ...]) -> Any:
 
 
 def _as_expected(sample: SampleClass, computed: Computed) -> dict[str, Any]:
-    """Write what was computed as the second computing does, by student."""
+    """Write the computed figures as the second computing does, by student."""
     return {student: _as_written(_result(computed, student)) for student in sample.batch_of}
 
 

@@ -1,4 +1,4 @@
-"""Classes made at random, and stored in a school as they are: with what a class of a real school has, and more."""
+"""Classes made at random, and stored in a school as they are: with all that a class of a real school has, and more."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stay:
 
 @dataclass
 class RandomClass:
-    """A class, drawn by a number; `sample` is what counts of it, all else is there to be left out."""
+    """A class, drawn by a number; `sample` is the part that counts, all else is there to be left out."""
 
     number: int
     people: list[str]
@@ -56,7 +56,7 @@ class RandomClass:
         self.odd = random.choice((0.0, 0.0, 0.02))  # how often something is blank
         self.few_values = random.random() < 0.4  # so that many are tied
 
-        # Most are small: what is true of them is true of large ones, of which there are some.
+        # Most are small, and some are large: the same rules hold in both.
         number = random.randint(2, 45 if random.random() < 0.2 else 14)
         self.stays = [
             Stay(student, random.choice(self.batches), random.random() < 0.04, random.random() < 0.04)
@@ -149,7 +149,7 @@ class RandomClass:
     def draw(
         self, term: str
     ) -> tuple[list[Paper], dict[tuple[str, str], Decimal], dict[tuple[str, str], str]]:
-        """Draw the papers of a term, and what everyone has of them; they are added to the class."""
+        """Draw the papers of a term, with scores and absences of everyone; the papers are added to the class."""
         random = self.random
         papers = []
         for subject in self.sample.base_of:
@@ -194,7 +194,7 @@ class RandomClass:
         return moved
 
     def drop(self) -> set[tuple[str, str]]:
-        """Let some drop an elective; gives who dropped what."""
+        """Let some drop an elective; gives the students with the subjects that they dropped."""
         dropped = {
             pair
             for pair in sorted(self.sample.taken)

@@ -1,4 +1,4 @@
-"""Classes for the tests of results: a small one worked out by hand, and what tests do with it."""
+"""Classes for the tests of results: a small one worked out by hand, and acts of tests with it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class SmallClass:
         return self.get(f"/students/{self.students[name]}/results", term=term)
 
     def publish(self, term: str = "FIRST", state: str = "PUBLISHED", arms: str = "AB") -> None:
-        """Publish what is live: the cards of the arms are stored as publishing stores them."""
+        """Publish live results: the cards of the arms are stored as publishing stores them."""
         with in_transaction(SchoolBinding(self.api.school)):
             store = Store(db.session.connection())
             # All are read before any is stored, as they are published together.

@@ -1,4 +1,4 @@
-"""The term results of everyone in a batch, live: what publishing freezes of them."""
+"""The term results of everyone in a batch, live, as publishing freezes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of a class computed a second time, in exact fractions and plain Python: what SQL has to answer.
+"""The results of a class computed a second time, in exact fractions and plain Python: the service has to answer them.
 
 Written from docs/rules/results.md, student by student, and shares nothing with the service.
 """
@@ -45,13 +45,13 @@ class Rules:
 
     @property
     def average_places(self) -> int:
-        """The places of averages: those of percents where these come from marks."""
+        """The places of averages: as of percents where these come from marks."""
         return self.places if self.percent_from == "MARKS" else 2
 
 
 @dataclass
 class SampleClass:
-    """A cohort: who is in which batch, what is taught and taken, the papers, and what students have of them."""
+    """A cohort: batches of students, subjects taught and taken, the papers, and the students' scores and absences."""
 
     rules: Rules
     batch_of: dict[str, str]
@@ -79,7 +79,7 @@ def graded(rules: Rules, percent: Decimal | None) -> tuple[str | None, str | Non
 
 
 def subject_result(sample: SampleClass, student: str, subject: str, term: str) -> dict[str, Any] | None:
-    """What a student has in a subject and term; None where it is no subject of the term for them."""
+    """The result of a student in a subject and term; None where it is no subject of the term for them."""
     rules = sample.rules
     scored: list[tuple[Paper, Fraction]] = []
     excused = blanks = 0
@@ -127,7 +127,7 @@ def subject_result(sample: SampleClass, student: str, subject: str, term: str) -
 
 
 def _marks(rules: Rules, scored: list[tuple[Paper, Fraction]]) -> list[dict[str, Any]]:
-    """What each category comes to, as it is printed."""
+    """The value of each category, as it is printed."""
     marks = []
     for category in sorted({paper.category for paper, _ in scored}):
         score = sum((mark for paper, mark in scored if paper.category == category), Fraction(0))
@@ -163,7 +163,7 @@ def _share(rules: Rules, scored: list[tuple[Paper, Fraction]]) -> Fraction:
 def ranked(
     keys: Mapping[str, Decimal | None], figures: Mapping[str, Decimal | None], places: int
 ) -> dict[str, dict[str, Any]]:
-    """Rank whoever has a key, in standard competition; class figures are of the same people's `figures`."""
+    """Rank all students with a key, in standard competition; class figures are of the same people's `figures`."""
     those = {student: key for student, key in keys.items() if key is not None}
     values = [figures[student] for student in those]
     average = half_up(Fraction(sum(map(Fraction, values))) / len(values), places) if values else None

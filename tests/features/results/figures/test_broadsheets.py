@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("small")
 
 
 def rows(sheet):
-    """What is said of each student: name, percents by code, total, average, position, tied, of the cohort, status."""
+    """Figures of each student: name, percents by code, total, average, position, tied, of the cohort, status."""
     codes = {subject["id"]: subject["code"] for subject in sheet["subjects"]}
     return [
         (
@@ -62,7 +62,7 @@ def test_a_batch_by_position_and_then_by_name(small):
     assert mathematics == {"percent": "50.00", "grade": "C6", "position": "3", "status": "GRADED"}
 
 
-def test_whoever_lacks_a_mark_is_last_and_in_no_figure(small):
+def test_a_student_without_a_mark_is_last_and_in_no_figure(small):
     sheet = small.broadsheet("B")
 
     assert rows(sheet) == [
@@ -77,7 +77,7 @@ def test_whoever_lacks_a_mark_is_last_and_in_no_figure(small):
     ]  # fmt: skip
 
 
-def test_it_says_of_which_class_and_term_it_is(small):
+def test_a_broadsheet_names_its_class_and_term(small):
     sheet = small.broadsheet("B", term=small.terms["FIRST"]["id"].upper())
 
     assert sheet["session"]["id"] == small.session["id"]
@@ -108,13 +108,13 @@ def test_a_batch_without_students(small, make):
     }  # fmt: skip
 
 
-def test_a_published_one_says_what_the_live_one_said(small):
+def test_a_published_broadsheet_says_the_same_as_the_live_one(small):
     live = small.broadsheet()
     small.publish(arms="A")
 
     published = small.broadsheet()
 
-    # What is published has been submitted, which is not part of this publication made by hand.
+    # Published subjects have been submitted, which is not part of this publication made by hand.
     for subject in live["subjects"]:
         subject["submitted"] = True
     assert published == {
@@ -231,7 +231,7 @@ class TestRefused:
         self.refused(small, path, 422, "batch", batch=cohort["id"], term="FIRST")
         self.refused(small, path, 422, "term", term=term["id"])
         self.refused(small, path, 422, "session", session=cohort["session"])
-        # What is refused here is there.
+        # The refused records are there.
         there = {"batch": cohort["id"], "term": term["id"]}
         assert make_other.api.get(path, query_string=there).status_code == 200
         strangers = small.api.using(school=make_other.api.school)

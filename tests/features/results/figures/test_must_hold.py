@@ -1,4 +1,4 @@
-"""Points 1 to 3 of what results must hold, from the scores to the frozen cards; the others are with what holds them."""
+"""Points 1 to 3 that results must hold, from the scores to the frozen cards; other points have tests elsewhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def frozen(api):
         return {str(student): json.loads(card, parse_float=str, parse_int=str) for student, card in rows}
 
 
-def test_point_1_what_a_student_has_in_an_assessment_means_what_it_says(api, make):
+def test_point_1_scores_zeros_absences_excuses_and_blanks_each_count_as_such(api, make):
     class_ = Class(make, 5, marked=0, total_points=20)
     second = make.assessment(class_.taught.subject, class_.term, category="EXAM", total_points=20)
     elective = make.cohort_subject(class_.cohort, elective=True)
@@ -44,7 +44,7 @@ def test_point_1_what_a_student_has_in_an_assessment_means_what_it_says(api, mak
         student: exact(api.get(f"/students/{student}/results?term=FIRST")) for student in class_.students
     }
 
-    # Who does not take the elective does not have it.
+    # A student who does not take the elective does not have it.
     subjects = {student: result["subjects"] for student, result in results.items()}
     assert {len(listed) for listed in subjects.values()} == {1}
     shown = {student: (of["percent"], of["score"], of["points"]) for student, (of,) in subjects.items()}
@@ -75,7 +75,7 @@ def test_point_2_every_figure_follows_from_those_beside_it_by_one_rounding(api, 
         assert (card["grade"], card["cumulative"]["average"]) == (grade, f"{percent}.00")
     figures = cards[first]["cohort_figures"]
     assert (figures["average"], figures["lowest"], figures["highest"]) == ("69.50", "69.00", "70.00")
-    # What is answered of the card is what stands in it.
+    # The answer has the figures of the card.
     answered = exact(api.get(f"/students/{first}/results?term=FIRST"))
     assert answered["subjects"] == cards[first]["subjects"]
 

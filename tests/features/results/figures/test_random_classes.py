@@ -1,4 +1,4 @@
-"""Classes made at random: whatever they are like, the service's figures are those of an exact second computing."""
+"""Classes made at random: the service's figures always equal an exact second computing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.features.results.figures.classes import RandomClass, Store
 from tests.features.results.figures.oracle import TERMS, term_results
 
 MOST_STUDENTS = 45
-# How often results of 250 classes are what the test is about: a rule that no class comes near is not tested.
+# The least cases of each kind in results of 250 classes: a rule that no class comes near is not tested.
 SEEN_AT_LEAST = {
     "COMPLETE": 1000, "INCOMPLETE": 100, "TOO_FEW": 50, "NONE": 20, "tied": 100, "brought in": 30,
     "earlier terms": 300, "dropped": 10, "CATEGORIES": 50, "two batches": 100, "no grade": 30,
@@ -38,7 +38,7 @@ class _Undone(Exception):
     ("classes", "part"),
     [pytest.param(50, 10, id="a few"), pytest.param(250, 1, id="many", marks=pytest.mark.release)],
 )
-def test_the_figures_are_those_of_an_exact_second_computing(api, make, classes, part):
+def test_the_figures_equal_an_exact_second_computing(api, make, classes, part):
     people = sorted(make.student()["id"] for _ in range(MOST_STUDENTS))
     seen: Counter[str] = Counter()
     for number in range(classes):
@@ -103,7 +103,7 @@ def _card(result: dict[str, Any]) -> str:
 
 
 def _figures(result: dict[str, Any]) -> Any:
-    """What an answer says, as the second computing says it."""
+    """The figures of an answer, in the form of the second computing."""
     cumulative = result["cumulative"]
     members = ("status", "total", "obtainable", "average", "grade", "remark", "passed", "failed")
     figures = ("batch_figures", "cohort_figures")
@@ -149,7 +149,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _differences(shown: Any, expected: Any, *path: str) -> Iterator[str]:
-    """Name what differs, and how."""
+    """Name the figures that differ, and how."""
     if isinstance(shown, dict) and isinstance(expected, dict) and shown.keys() == expected.keys():
         for key in shown:
             yield from _differences(shown[key], expected[key], *path, key)

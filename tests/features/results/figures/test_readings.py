@@ -1,4 +1,4 @@
-"""Live readings of a subject's results and of a student's: what they say, whom they leave out, what they refuse."""
+"""Live readings of a subject's results and of a student's: their figures, students left out, refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_subject_by_position_in_the_cohort_or_in_a_batch(small):
     assert both[0]["cohort"]["average"] == "67.00"
 
 
-def test_an_elective_has_those_who_take_it(small):
+def test_results_of_an_elective_have_its_takers(small):
     assert places(subject_results(small, "Music"), "cohort") == [
         ("Ada", "60.00", "1", "2"),
         ("Chidi", "40.00", "2", "2"),
@@ -128,7 +128,7 @@ def test_a_session_is_over_the_terms_as_they_were_published(small):
     assert (ada["batch_figures"]["of"], ada["batch_figures"]["average"]) == ("2", "62.50")
 
 
-def test_what_is_brought_in_from_another_school_stands_for_a_term(small):
+def test_a_result_from_another_school_stands_for_a_term(small):
     """Ẹfẹ́ has no published first term, and brings 45 of 60 and 30 of 40 in Mathematics: 75 %.
 
     With 60 in the second: (75 + 60) ÷ 2 = 67.5. Ada brings 10 in, and her own first term of 80 wins over it.
@@ -153,7 +153,7 @@ def test_what_is_brought_in_from_another_school_stands_for_a_term(small):
     assert own["terms"]["FIRST"] == "80.00"
 
 
-def test_an_absence_from_what_is_brought_in_brings_nothing_in(small):
+def test_an_absence_from_a_paper_of_another_school_brings_nothing_in(small):
     """Ẹfẹ́ was absent from one paper of another school, and has 30 of 40 in the other: 75 %."""
     small.publish("FIRST", arms="A")
     papers = [
@@ -198,7 +198,7 @@ def test_scores_stand_by_category_then_by_day(small):
     assert [score["abbreviation"] for score in of_student["scores"]] == abbreviations
 
 
-def test_who_is_withdrawn_is_in_no_result(small):
+def test_a_withdrawn_student_is_in_no_result(small):
     small.api.ok(small.api.patch(f"/students/{small.students['Ada']}", {"status": "WITHDRAWN"}))
 
     assert [place[0] for place in places(subject_results(small, "Music"), "cohort")] == ["Chidi"]
@@ -225,7 +225,7 @@ def test_the_total_may_decide(small):
     positions = {name: small.result(name)["batch_figures"]["position"] for name in ("Ada", "Bọ́lá", "Chidi")}
 
     assert positions == {"Ada": "1", "Chidi": "2", "Bọ́lá": "3"}
-    # The session goes by the average whatever the term goes by.
+    # The session goes by the average also where the term does not.
     assert small.result("Bọ́lá")["cumulative"]["batch_figures"]["position"] == "1"
 
 
@@ -279,7 +279,7 @@ def refused(small, path, status, field=None, **query):
         assert [*place] == [field]
 
 
-def test_what_a_reading_of_a_subject_refuses(small, make):
+def test_refusals_of_a_reading_of_a_subject(small, make):
     path = f"/cohort-subjects/{small.subjects['Music']['id']}/results"
     refused(small, f"/cohort-subjects/{UNKNOWN_ID}/results", 404, term="FIRST")
     refused(small, path, 422, "term")
@@ -292,7 +292,7 @@ def test_what_a_reading_of_a_subject_refuses(small, make):
     assert subject_results(small, "Music", term="SECOND") == []
 
 
-def test_what_a_reading_of_a_student_refuses(small, make):
+def test_refusals_of_a_reading_of_a_student(small, make):
     path = f"/students/{small.students['Ada']}/results"
     refused(small, f"/students/{UNKNOWN_ID}/results", 404, term="FIRST")
     refused(small, path, 422, "term")
@@ -330,7 +330,7 @@ def test_the_other_schools_ids_are_unknown(small, make_other):
     refused(small, student, 404, term="FIRST")
     refused(small, here, 422, "term", term=theirs.term["id"])
     refused(small, here, 422, "batch", term="FIRST", batch=theirs.cohort["id"])
-    # What is refused here is there; and another school's token does not get at it.
+    # The refused records are there; and another school's token does not get at them.
     for path in (subject, student):
         assert make_other.api.get(path, query_string={"term": theirs.term["id"]}).status_code == 200
         assert small.api.using(school=make_other.api.school).get(path + "?term=FIRST").status_code == 403

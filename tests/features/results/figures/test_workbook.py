@@ -1,4 +1,4 @@
-"""The workbook of a broadsheet: what is in it, and what LibreOffice prints of it."""
+"""The workbook of a broadsheet: its cells, and its pages as LibreOffice prints them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def lines(sheet):
     return [row[0] for row in rows[:header]], rows[header:]
 
 
-def test_what_is_in_it(small):
+def test_a_workbook_has_the_figures_of_the_broadsheet(small):
     answer = download(small)
     workbook = opened(answer)
     year = small.broadsheet()["session"]["name"]
@@ -150,7 +150,7 @@ def test_what_is_in_it(small):
         ("NONE", []),
     ],
 )
-def test_it_has_the_positions_that_the_school_shows(small, positions, shown_of_it):
+def test_a_workbook_has_the_positions_that_the_school_shows(small, positions, shown_of_it):
     small.api.ok(small.api.patch("/result-settings", {"positions": positions}))
 
     _, (header, first, *_, passes) = lines(opened(download(small))["Broadsheet"])
@@ -170,7 +170,7 @@ def test_names_stand_in_the_order_that_the_school_has_chosen(small):
     assert names == ["Ada Bàlógun", "Bọ́lá Bàlógun", "Chidi Bàlógun"]
 
 
-def test_what_is_below_the_pass_mark_or_incomplete_is_seen_without_colour(small):
+def test_figures_below_the_pass_mark_or_incomplete_are_seen_without_colour(small):
     sheet = opened(download(small, "B"))["Broadsheet"]
     failing = sheet["E8"]
 
@@ -185,7 +185,7 @@ def test_what_is_below_the_pass_mark_or_incomplete_is_seen_without_colour(small)
     assert (sheet["H8"].value, sheet["I8"].value) == ("F9", None)
 
 
-def test_it_is_made_to_be_printed(small):
+def test_a_workbook_is_made_to_be_printed(small):
     sheet = opened(download(small))["Broadsheet"]
 
     assert sheet.freeze_panes == "D7"
@@ -196,7 +196,7 @@ def test_it_is_made_to_be_printed(small):
     assert [sheet[cell].number_format for cell in ("A7", "D7", "H7", "D13")] == ["0", "0.00", "0.00", "0"]
 
 
-def test_it_has_lines_to_sign_at_the_foot_of_each_page(small):
+def test_a_broadsheet_has_lines_to_sign_at_the_foot_of_each_page(small):
     workbook = opened(download(small))
 
     signing = workbook["Broadsheet"].oddFooter.left.text
@@ -274,7 +274,7 @@ def test_a_published_one_says_its_version(small):
     assert values(live)[3:] == values(sheet)[3:]
 
 
-def test_that_of_a_session_has_the_averages_of_its_terms(small):
+def test_a_workbook_of_a_session_has_the_averages_of_its_terms(small):
     small.publish("FIRST")
     for name in ("Mathematics", "English"):
         small.score(small.paper(name, "SECOND"), {"Ada": 61, "Bọ́lá": 72.5, "Chidi": 50})
@@ -292,7 +292,7 @@ def test_that_of_a_session_has_the_averages_of_its_terms(small):
     )  # fmt: skip
 
 
-def test_who_went_to_another_arm_has_no_later_term_in_the_session_of_the_first(small):
+def test_a_mover_has_no_later_term_in_the_session_of_the_first_arm(small):
     small.publish("FIRST")
     enrollment = {"students": [small.students["Ada"]], "batch": small.batches["B"]}
     small.api.ok(small.api.post(f"/cohorts/{small.cohort['id']}/enrollment", enrollment))
@@ -310,7 +310,7 @@ def test_who_went_to_another_arm_has_no_later_term_in_the_session_of_the_first(s
     assert averages("B") == (70, 61)
 
 
-def test_it_is_on_record_and_two_messages(small, messages):
+def test_a_download_is_on_record_and_costs_three_messages(small, messages):
     with messages() as sent:
         download(small)
 

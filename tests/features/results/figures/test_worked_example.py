@@ -74,10 +74,10 @@ FIGURES = {
 CLASS = {"average": "61.07", "lowest": "55.00", "highest": "76.50"}
 
 
-def test_the_figures_are_those_of_the_example(worked):
+def test_the_figures_equal_the_worked_example(worked):
     results = worked.results()
 
-    # By position, then by name; who has no position comes last.
+    # By position, then by name; students without position come last.
     assert [result["student"]["first_name"] for result in results] == list(FIGURES)
     for result in results:
         figures = tuple(result[name] for name in ("status", "score", "points", "percent", "grade", "remark"))

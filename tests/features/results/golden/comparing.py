@@ -1,4 +1,4 @@
-"""Comparing readings with those of the golden files."""
+"""Comparing readings with the golden files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NOTHING = "(nothing)"
 class Reading(NamedTuple):
     """Something that was read.
 
-    The name tells when, as whom and where. `about` is the status of the answer with the name of a file, or the columns
-    beside a stored document.
+    The name tells the moment, the reader and the address. `about` is the status of the answer with the name of a file,
+    or the columns beside a stored document.
     """
 
     name: str

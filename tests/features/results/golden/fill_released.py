@@ -2,7 +2,7 @@
 
     python fill_released.py PASSWORD FILE
 
-It imports and requests what every release since 0.2.0 has under these names. A class of two arms has two terms: by
+Its imports and requests have the same names in every release since 0.2.0. A class of two arms has two terms: by
 points, and by categories with results of another school. The first term of an arm was corrected and published again.
 """
 

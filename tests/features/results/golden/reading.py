@@ -175,7 +175,7 @@ _HEADER = 4  # the row of a broadsheet's header below its three titles
 def _cells(workbook: bytes) -> Iterator[str]:
     """Give the cells of a workbook: sheet, cell, value, format and whether it is marked.
 
-    Those of a broadsheet without the key above its header, which it had not at first.
+    A broadsheet's cells come without the key above its header, which it had not at first.
     """
     for sheet in load_workbook(BytesIO(workbook)):
         frozen = sheet.freeze_panes

@@ -181,7 +181,7 @@ class GoldenSchool:
         return self.label(made, admission_number)["id"]
 
     def enroll(self, of: SchoolClass, arm: str, students: Sequence[str]) -> list[str]:
-        """Enroll students in an arm of a class, those of another arm too."""
+        """Enroll students in an arm of a class, also from another arm."""
         body = {"students": [*students], "batch": of.arms[arm]}
         self.send("POST", f"/cohorts/{of.cohort['id']}/enrollment", body)
         for student in students:

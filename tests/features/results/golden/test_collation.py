@@ -121,7 +121,7 @@ def make(there) -> Factory:
 
 
 def in_order(there: There, names: tuple[str, ...]) -> list[str]:
-    """Ask PostgreSQL for the order of names, which is not that of Python."""
+    """Ask PostgreSQL for the order of names, which is not Python's."""
     with there.tenancy.admin.connect() as connection:
         rows = connection.execute(
             text("SELECT name FROM unnest(:names) name ORDER BY name"), {"names": [*names]}

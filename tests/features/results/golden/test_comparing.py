@@ -1,4 +1,4 @@
-"""What counts as a difference of a golden file, and how it is told."""
+"""Differences of a golden file, and the words in which they are told."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_of_a_paper_words_count():
     assert len(compared("Average 37.60", "Average 37.6", PAPER)) == 1
 
 
-def test_a_difference_is_told_with_what_is_around_it():
+def test_a_difference_is_told_with_the_tokens_around_it():
     (told,) = compared(
         '{"total": 188, "average": 37.60, "grade": "F9"}', '{"total": 188, "average": 37.6, "grade": "F9"}'
     )
@@ -78,7 +78,7 @@ def test_the_status_and_the_name_of_a_file_count():
     assert 'filename="b.pdf"' in told
 
 
-def test_what_is_read_no_more_or_for_the_first_time_is_named():
+def test_readings_gone_new_or_in_another_order_are_named():
     reading, other = (Reading(name, ANSWER, "200", "[]") for name in ("one", "other"))
 
     assert differences([reading], [other]) == ["one: is read no more", "other: was not read before"]

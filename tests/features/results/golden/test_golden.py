@@ -22,7 +22,7 @@ PART_OF_A_RELEASE = 12
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_a_part_of_what_is_read_is_what_was_read_before(app, tenancy, name):
+def test_a_part_of_the_readings_is_as_before(app, tenancy, name):
     part = PARTS.get(name, PART_OF_A_RELEASE)
 
     changes = differences(in_part(read_golden(name), part), record(name, app, tenancy, part=part))
@@ -32,7 +32,7 @@ def test_a_part_of_what_is_read_is_what_was_read_before(app, tenancy, name):
 
 @pytest.mark.release
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_all_that_is_read_is_what_was_read_before(app, tenancy, name):
+def test_all_readings_are_as_before(app, tenancy, name):
     changes = differences(read_golden(name), record(name, app, tenancy))
 
     assert not changes, _summary(changes)
@@ -42,7 +42,7 @@ def _summary(changes: list[str]) -> str:
     return "\n".join([f"{len(changes)} readings differ.", *changes[:MOST_NAMED]])
 
 
-# Cases of the school's cards, acts and verified papers, each of which is there at least once.
+# Cases of the school's cards, acts and verified papers, each there at least once.
 CASES = {
     "COMPLETE", "TOO_FEW", "NONE", "a shared place", "no grade", "another place in all arms", "no place in the session",
     "one term", "two terms", "three terms", "a dropped subject", "a term from elsewhere", "an elective",

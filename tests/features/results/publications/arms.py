@@ -13,7 +13,7 @@ NAMES = ("Adébọ́lá", "Bọ́lá", "Chídí", "Ɗanladi", "Ẹfẹ́", "Fol�
 class Arms:
     """Two arms of a cohort; its students take two subjects, with an examination of 100 points each.
 
-    Scores are by student and subject: who is the first of the first arm has the most.
+    Scores are by student and subject: the first student of the first arm has the most.
     """
 
     def __init__(self, make: Factory, students: int = 2, subjects: int = 2) -> None:
@@ -71,7 +71,7 @@ class Arms:
         return self.api.post(f"/publications{query}", body)
 
     def published(self, *batches: str, term: str = "FIRST") -> list[dict[str, Any]]:
-        """Mark and submit what is not yet, and publish; answers the publications, by batch as they were given."""
+        """Mark and submit where that is not done, and publish; answers the publications, in the order of `batches`."""
         if term not in self.terms:
             self.mark(term)
         if term not in self.submitted_terms:

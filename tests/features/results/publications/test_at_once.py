@@ -1,4 +1,4 @@
-"""Point 6 of what results must hold: all or nothing, whoever comes at once, and when the server is killed."""
+"""Point 6 that results must hold: all or nothing, with many at once, and when the server is killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cards(api):
         return {(str(row.publication_id), str(row.student_id)): row.card for row in rows}
 
 
-def test_point_6_of_twenty_who_publish_at_once_one_does(committing):
+def test_point_6_of_twenty_publications_at_once_one_succeeds(committing):
     arms = Arms(committing)
     arms.mark()
     arms.submit()
@@ -59,7 +59,7 @@ def test_point_6_of_twenty_who_publish_at_once_one_does(committing):
     assert logged["total"] == 2
 
 
-def test_what_is_published_is_what_was_judged_whoever_changes_it_meanwhile(committing):
+def test_cards_published_beside_changes_are_as_they_were_judged(committing):
     arms = Arms(committing, subjects=1)
     api, make = committing.api, committing
     arms.mark()
@@ -101,7 +101,7 @@ def test_what_is_published_is_what_was_judged_whoever_changes_it_meanwhile(commi
     assert all(row["status"] == "GRADED" for card in frozen.values() for row in card["subjects"])
     for identity, publication in published.items():
         assert sum(key[0] == identity for key in frozen) == publication["students"] > 0
-    # What is published is submitted: it was not reopened meanwhile.
+    # The subject of a publication is submitted: it was not reopened meanwhile.
     if published:
         listed = api.ok(api.get("/submissions", query_string={"batch": arms.first, "term": "FIRST"}))
         assert {row["subject"]: row["state"] for row in listed}[arms.subjects[0]["subject"]] == "SUBMITTED"
@@ -232,7 +232,7 @@ def test_point_6_a_server_that_is_killed_while_it_publishes_and_submits_leaves_n
 
 
 def post(service, api, path, body):
-    """POST; answers what was answered, None where nothing was."""
+    """POST; gives the answer, or None where there was none."""
     try:
         return urllib3.request(
             "POST",

@@ -111,7 +111,7 @@ def test_later_terms_and_other_arms_are_in_the_chain_of_a_changed_subject(api, a
     assert {*in_force(arms).values()} == {("PUBLISHED", 2)}
 
 
-def test_what_is_done_already_is_not_in_the_chain(api, arms):
+def test_acts_done_already_are_not_in_the_chain(api, arms):
     first, _ = arms.published()
     arms.published(arms.first, term="SECOND")
     subject = arms.subjects[0]["id"]
@@ -151,7 +151,7 @@ def test_a_subject_in_which_nothing_counted_is_submitted_in_every_arm_and_not_re
     assert do(arms, acts[place:])
 
 
-def test_an_elective_that_nobody_took_is_submitted_for_who_takes_it_now(api, make, arms):
+def test_an_elective_that_nobody_took_is_submitted_for_its_new_taker(api, make, arms):
     """A student who had withdrawn comes back to the published class, and takes an elective that nobody took."""
     elective = make.cohort_subject(arms.cohort, elective=True)["id"]
     paper = make.assessment({"id": elective}, arms.terms["FIRST"], total_points=100)
@@ -172,7 +172,7 @@ def test_an_elective_that_nobody_took_is_submitted_for_who_takes_it_now(api, mak
     assert api.ok(api.get(f"/students/{back}/results?term=FIRST"))["state"] == "PUBLISHED"
 
 
-def test_who_has_no_part_in_the_term_is_not_submitted_by_the_chain(api, arms):
+def test_an_arm_without_a_part_in_the_term_is_not_submitted_by_the_chain(api, arms):
     new = arms.make.batch(arms.cohort)["id"]
     first, _ = arms.published()
     arms.make.enrolled(arms.cohort, batch=new)
@@ -195,7 +195,7 @@ def test_an_arm_of_its_own_positions_is_corrected_by_itself(api, arms):
     assert do(arms, acts)
 
 
-def test_what_can_not_be_reopened_has_no_chain(api, arms):
+def test_a_publication_that_can_not_be_reopened_has_no_chain(api, arms):
     first, second = arms.published()
     api.ok(arms.reopen(first))
     api.ok(arms.publish(arms.first))
@@ -228,7 +228,7 @@ def test_a_promotion_refuses_the_chain_as_it_refuses_the_reopening(api, make, ar
     assert answers[0].get_json()["message"] == answers[1].get_json()["message"]
 
 
-def test_subjects_are_those_of_the_cohort(api, make, make_other, arms):
+def test_subjects_of_other_cohorts_and_wrong_members_are_refused(api, make, make_other, arms):
     (first,) = arms.published(arms.first)
     path = f"/publications/{first['id']}/reopening"
     strangers = [
@@ -259,7 +259,7 @@ def test_another_school_has_no_chain_of_it(other_api, arms):
     assert other_api.post(f"/publications/{first['id']}/reopening?dry_run=true", {}).status_code == 404
 
 
-# What differs
+# Differences
 
 
 def test_changes_name_each_figure_that_differs(api, arms):
@@ -294,7 +294,7 @@ def test_changes_name_each_figure_that_differs(api, arms):
     assert {row["member"].rpartition(".")[2] for row in other["differs"]} <= {"position", "tied"}
 
 
-def test_who_has_come_has_nothing_that_differs(api, make, arms):
+def test_a_newcomer_has_no_differences(api, make, arms):
     (first,) = arms.published(arms.first)
     api.ok(arms.reopen(first))
     for subject in range(2):

@@ -1,4 +1,4 @@
-"""What guardians read of their children without a permission: what is published, and nothing once they are stopped."""
+"""Guardians read published results of their children without a permission, and nothing once they are stopped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def statuses(client, student):
     return [client.get(f"/students/{student}/{path}").status_code for path in PATHS]
 
 
-def test_a_guardian_of_two_reads_what_they_read_themselves(api, make, unmarked):
+def test_a_guardian_of_two_reads_the_same_as_each_child(api, make, unmarked):
     settings(api, positions="NONE")
     unmarked.mark(publish_scores=False)
     unmarked.published()
@@ -91,7 +91,7 @@ def test_a_guardian_reads_nothing_live_no_draft_no_version_and_of_nobody_else(ap
     assert statuses(own, child) == [404] * 4
 
 
-def test_who_may_read_all_results_reads_as_staff(api, make, unmarked):
+def test_a_guardian_with_the_permission_for_all_results_reads_as_staff(api, make, unmarked):
     unmarked.mark(publish_scores=False)
     unmarked.published(unmarked.first)
     child = unmarked.students[unmarked.first][0]
@@ -165,7 +165,7 @@ def test_a_form_teacher_reads_of_their_own_child_as_of_every_pupil(api, make, un
     for query in ({"live": "true"}, {"version": 1}):
         assert of_student(teacher, child, **query).status_code == 200
     assert teacher.get(f"/students/{child}/report-card?term=FIRST&draft=true").status_code == 200
-    # Of a child in another class they are told what guardians are; nothing of it is published.
+    # Of a child in another class they are answered as guardians; nothing of it is published.
     assert statuses(teacher, other) == [404] * 4
     assert of_student(teacher, other, live="true").status_code == 403
 

@@ -1,4 +1,4 @@
-"""What a publication would leave out is named before: subjects without assessments, comments, traits."""
+"""Parts that a publication would leave out are named before: subjects without assessments, comments, traits."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_one_arm_does_not_speak_for_another(api, arms, silent):
     assert arms.publish(arms.second, without_subjects=[silent["id"]]).status_code == 200
 
 
-def test_what_lacks_no_longer_need_not_be_agreed_to(api, make, arms, silent):
+def test_a_subject_that_has_an_assessment_since_is_submitted_as_any_other(api, make, arms, silent):
     api.ok(arms.publish(without_subjects=[silent["id"]]))
     paper = make.assessment(silent, arms.terms["FIRST"], category="EXAM")
     for student, batch in arms.everyone:
@@ -99,7 +99,7 @@ def test_a_subject_that_has_something_to_publish_is_not_left_out(api, make, arms
     assert (answer.status_code, [*reasons(answer)]) == (422, ["without_subjects"])
 
 
-def test_a_dry_run_names_who_has_no_comment(api, arms, silent):
+def test_a_dry_run_names_students_without_comment(api, arms, silent):
     first, second = arms.students[arms.first]
     comments = [{"student": first, "form_teacher_comment": "Good", "principal_comment": "Well done"}]
     comments.append({"student": second, "form_teacher_comment": "Good"})
@@ -115,7 +115,7 @@ def test_a_dry_run_names_who_has_no_comment(api, arms, silent):
     assert missing() == [[], arms.students[arms.second]]
 
 
-def test_a_dry_run_names_who_lacks_a_type_of_traits(api, arms, silent):
+def test_a_dry_run_names_students_without_a_type_of_traits(api, arms, silent):
     first, second = arms.students[arms.first]
     definitions = api.ok(api.get("/metric-definitions"))
     kinds = {definition["metric_type"]: definition["name"] for definition in definitions}

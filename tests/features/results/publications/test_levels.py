@@ -72,7 +72,7 @@ def test_scores_of_early_years_stay_and_count_again(api, arms, level):
     student = arms.students[arms.first][0]
 
     assert result(arms, student, live="true")["average"] == 90
-    # What is published stays as it is.
+    # The published card stays as it is.
     assert result(arms, student)["average"] is None
 
 

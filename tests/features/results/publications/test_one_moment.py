@@ -1,4 +1,4 @@
-"""What is published is of one moment: settings and all else that cards say may change between any two messages.
+"""A publication is of one moment: settings and all else that cards say may change between any two messages.
 
 The changes are made in the tables themselves, so that no lock of the service's own keeps them waiting.
 """
@@ -22,7 +22,7 @@ pytestmark = on_postgresql_alone
 
 BEFORE, AFTER = "before", "after"
 
-# A statement, and what stands in it before the change and after it.
+# A statement, with its values before the change and after it.
 CHANGES = (
     ("UPDATE result_settings SET weighting = '{}'", "POINTS", "CATEGORIES"),
     ("UPDATE result_settings SET percent_places = {}", 2, 1),
@@ -93,7 +93,7 @@ class School(Arms):
             self.make.entry(paper, student, batch, 3 * number)
 
     def all_is(self, moment: str) -> None:
-        """Change all at once, by another connection, or change it back: but what would wait for a lock."""
+        """Change all at once, by another connection, or change it back: but not rows that wait for a lock."""
         place = 1 if moment == BEFORE else 2
         with self._connected() as connection:
             connection.exec_driver_sql("SET LOCAL lock_timeout TO '50ms'")
@@ -102,12 +102,12 @@ class School(Arms):
                     connection.exec_driver_sql(change[0].format(change[place]))
 
     def forget(self) -> None:
-        """Delete what was published."""
+        """Delete the publications."""
         with self._connected() as connection:
             connection.exec_driver_sql("DELETE FROM report_cards; DELETE FROM publications")
 
     def stored(self, version: int = 1) -> dict[str, str]:
-        """Give what a version of the publications and its cards say, but the moment of their publication, as texts."""
+        """Give a version of the publications and its cards as texts, without the moment of their publication."""
         return {
             **dict(self._rows(f"SELECT batch_id, rules::text FROM publications WHERE version = {version}")),
             **dict(
@@ -136,13 +136,13 @@ class School(Arms):
 
 
 def summary(published: list[dict[str, Any]]) -> str:
-    """Write what is answered of publications that the change concerns."""
+    """Write the members of answered publications that the change concerns."""
     names = ("batch", "batch_name", "session", "term", "students", "left")
     return json.dumps(sorted(([publication[name] for name in names] for publication in published), key=str))
 
 
 def known_moments(school: School, version: int, prepare: Callable[[], Any]) -> dict[str, dict[str, str]]:
-    """Publish before the change, and after it; tells what was stored and answered."""
+    """Publish before the change, and after it; gives the stored and answered texts."""
     known = {}
     for moment in (BEFORE, AFTER):
         prepare()
@@ -162,9 +162,9 @@ def known_moments(school: School, version: int, prepare: Callable[[], Any]) -> d
 
 
 def moments(between: Between, school: School, version: int, prepare: Callable[[], Any]) -> list[str]:
-    """Publish with the change before each of the messages in turn; tells of which moment each publication is.
+    """Publish with the change before each of the messages in turn; tells the moment of each publication.
 
-    `prepare` does what comes before it. All of a publication, and of its answer, is of one moment, or this fails.
+    `prepare` is called before it. All of a publication, and of its answer, is of one moment, or this fails.
     """
     known = known_moments(school, version, prepare)
     order: list[str] = []
@@ -187,7 +187,7 @@ def moments(between: Between, school: School, version: int, prepare: Callable[[]
 
 
 def check_order(order: list[str]) -> None:
-    """Assert that what comes before the class is loaded counts, and nothing that comes after it."""
+    """Assert that a change before the class is loaded counts, and none after it."""
     assert order == [AFTER] * order.count(AFTER) + [BEFORE] * order.count(BEFORE)
     assert order.count(AFTER) >= 2
     assert order.count(BEFORE) >= 2
@@ -201,7 +201,7 @@ def test_a_publication_and_its_cards_are_of_one_moment(committing, tenancy, betw
     check_order(order)
 
 
-def test_a_next_version_is_of_one_moment_and_so_is_what_differs(committing, tenancy, between):
+def test_a_next_version_and_its_differences_are_of_one_moment(committing, tenancy, between):
     school = School(committing, tenancy)
 
     def reopened() -> None:
@@ -213,7 +213,7 @@ def test_a_next_version_is_of_one_moment_and_so_is_what_differs(committing, tena
     check_order(order)
 
 
-def test_what_is_reopened_stays_as_it_was_published(committing, tenancy, between):
+def test_a_reopened_publication_stays_as_it_was_published(committing, tenancy, between):
     school = School(committing, tenancy)
     number, last = 0, False
     while not last:

@@ -1,4 +1,4 @@
-"""Who belongs to a batch in a term: students leave, move and arrive, and somebody's card is corrected."""
+"""The students of a batch in a term: they leave, move and arrive, and somebody's card is corrected."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ LEAVING = pytest.mark.parametrize("leave", [withdraw, graduate, remove, move, go
 
 
 @LEAVING
-def test_a1_a_correction_for_one_leaves_the_card_of_who_has_left(api, make, anyone, place, arms, leave):
+def test_a1_a_correction_for_one_keeps_the_card_of_a_leaver(api, make, anyone, place, arms, leave):
     elective = make.cohort_subject(arms.cohort, elective=True)
     corrected_one, stays, leaver = arms.students[arms.first]
     path = f"/cohort-subjects/{elective['id']}/students"
@@ -147,7 +147,7 @@ def test_a1_a_correction_for_one_leaves_the_card_of_who_has_left(api, make, anyo
 
 
 @LEAVING
-def test_a2_a_dry_run_tells_who_has_left(api, arms, leave):
+def test_a2_a_dry_run_names_leavers(api, arms, leave):
     (first,) = arms.published(arms.first)
     leaver = arms.students[arms.first][1]
     leave(arms, leaver)
@@ -166,7 +166,7 @@ def test_a2_a_dry_run_tells_who_has_left(api, arms, leave):
     assert api.ok(api.get(f"/publications/{published['id']}")) == published
 
 
-def test_a1_the_score_of_who_has_left_is_corrected_too(api, anyone, place, arms):
+def test_a1_the_score_of_a_leaver_is_corrected_too(api, anyone, place, arms):
     arms.published(arms.first)
     leaver = arms.students[arms.first][0]
     withdraw(arms, leaver)
@@ -178,7 +178,7 @@ def test_a1_the_score_of_who_has_left_is_corrected_too(api, anyone, place, arms)
     assert verify(anyone, place.id, code_of(api, leaver)).get_json()["state"] == "REPLACED"
 
 
-def test_a3_who_moved_before_either_arm_is_published_is_judged_where_they_are(api, arms):
+def test_a3_a_mover_before_either_arm_is_published_is_judged_in_the_new_one(api, arms):
     mover = arms.students[arms.first][0]
     move(arms, mover)
 
@@ -224,7 +224,7 @@ def test_a3_an_index_says_that_a_card_of_a_term_is_in_force_once(api, arms):
 # They move, and a session goes on
 
 
-def test_a5_who_changed_arm_keeps_every_term_of_the_session(api, arms):
+def test_a5_a_mover_between_arms_keeps_every_term_of_the_session(api, arms):
     corrected_one, mover, _ = arms.students[arms.first]
     arms.published()
     move(arms, mover)
@@ -240,7 +240,7 @@ def test_a5_who_changed_arm_keeps_every_term_of_the_session(api, arms):
     assert cumulative["average"] == (85 + second) / 2
 
 
-def test_a5_who_changed_cohort_keeps_every_term_too(api, make, arms):
+def test_a5_a_mover_between_cohorts_keeps_every_term_too(api, make, arms):
     arms.published(arms.first)
     corrected_one, mover, _ = arms.students[arms.first]
     remove(arms, mover)
@@ -261,7 +261,7 @@ def test_a5_who_changed_cohort_keeps_every_term_too(api, make, arms):
     assert (shown["terms"], shown["average"]) == (2, 75)
 
 
-def test_a1_who_has_left_takes_the_subjects_of_their_newest_card(api, arms):
+def test_a1_a_leaver_keeps_the_subjects_of_their_newest_card(api, arms):
     """A subject that was taken up for the second version stays theirs in the third, when they have gone."""
     leaver = arms.students[arms.first][0]
     (first,) = arms.published(arms.first)
@@ -319,7 +319,7 @@ def test_a1_a_newcomer_in_the_second_term_has_no_part_in_the_first(api, arms, to
     assert result(api, late).status_code == 404
 
 
-def test_a1_who_came_late_and_has_an_absence_has_a_part(api, arms):
+def test_a1_a_newcomer_with_an_absence_has_a_part(api, arms):
     (first,) = arms.published(arms.first)
     (late,) = arms.make.enrolled(arms.cohort, batch=arms.first)
     api.ok(arms.reopen(first))
@@ -334,7 +334,7 @@ def test_a1_who_came_late_and_has_an_absence_has_a_part(api, arms):
     assert (again["students"], card_of(api, late)["average"]) == (4, 0)
 
 
-def test_a1_who_comes_once_all_is_handed_in_has_no_part(api, arms):
+def test_a1_a_newcomer_once_all_is_handed_in_has_no_part(api, arms):
     (late,) = arms.make.enrolled(arms.cohort, batch=arms.first)
 
     assert result(api, late, live="true").status_code == 404
@@ -381,7 +381,7 @@ def test_a1_an_arm_that_all_had_left_when_its_cohort_was_published_takes_nobody_
     assert "There is nobody in" in message(arms.publish(left))
 
 
-def test_a1_a_comment_on_who_has_no_part_is_refused(api, arms):
+def test_a1_a_comment_on_a_student_without_a_part_is_refused(api, arms):
     (first,) = arms.published(arms.first)
     (late,) = arms.make.enrolled(arms.cohort, batch=arms.first)
     leaver = arms.students[arms.first][2]
@@ -440,7 +440,7 @@ def test_a4_a_new_arm_in_the_second_term_is_published(api, arms, together):
     assert (answer.status_code, "There is nobody in" in message(answer)) == (409, True)
 
 
-def test_a4_who_has_a_part_in_an_earlier_term_and_no_card_is_named(api, arms):
+def test_a4_a_student_with_a_part_in_an_earlier_term_and_no_card_is_named(api, arms):
     api.ok(arms.publish(arms.second))
     new, (mover,), _ = with_new_arm(arms)
     (number,) = arms.admission_numbers([mover])
@@ -502,7 +502,7 @@ def publish(arms, *batches, term="FIRST", query="", **fields):
     return arms.api.post(f"/publications{query}", {"term": term, "batches": batches, **fields})
 
 
-def test_a2_who_is_left_out_has_no_card_until_they_are_taken_in(api, anyone, place, arms):
+def test_a2_a_student_left_out_has_no_card_until_they_are_taken_in(api, anyone, place, arms):
     (first,) = arms.published(arms.first)
     top, second, third = arms.students[arms.first]
     codes = {pupil: code_of(api, pupil) for pupil in (top, second, third)}
@@ -544,7 +544,7 @@ def test_a2_who_is_left_out_has_no_card_until_they_are_taken_in(api, anyone, pla
     assert api.ok(arms.publish(arms.first))[0]["students"] == 3
 
 
-def test_a2_who_left_school_is_left_out_and_taken_in_again(api, arms):
+def test_a2_a_graduate_is_left_out_and_taken_in_again(api, arms):
     (first,) = arms.published(arms.first)
     leaver = arms.students[arms.first][1]
     graduate(arms, leaver)
@@ -561,7 +561,7 @@ def test_a2_who_left_school_is_left_out_and_taken_in_again(api, arms):
     assert after == {**before, "version": 3, "published_at": after["published_at"]}
 
 
-def test_a2_who_is_left_out_may_be_in_the_results_of_another_arm(api, arms):
+def test_a2_a_student_left_out_may_be_in_the_results_of_another_arm(api, arms):
     (first,) = arms.published(arms.first)
     mover = arms.students[arms.first][0]
     move(arms, mover)
@@ -577,7 +577,7 @@ def test_a2_who_is_left_out_may_be_in_the_results_of_another_arm(api, arms):
     assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, ["take_in"])
 
 
-def test_a2_who_was_left_out_of_both_arms_is_taken_into_the_one_that_they_are_in(api, arms):
+def test_a2_a_student_left_out_of_both_arms_is_taken_into_their_own(api, arms):
     (first,) = arms.published(arms.first)
     mover = arms.students[arms.first][0]
     api.ok(arms.reopen(first))
@@ -605,7 +605,7 @@ def test_a2_everybody_left_out_is_nobody(api, arms):
     assert (answer.status_code, "There is nobody in" in message(answer)) == (409, True)
 
 
-def test_a2_who_does_not_belong_is_neither_left_out_nor_taken_in(api, make, make_other, arms):
+def test_a2_a_student_outside_the_batch_is_neither_left_out_nor_taken_in(api, make, make_other, arms):
     member, stranger = arms.students[arms.first][0], arms.students[arms.second][0]
     foreign, ours = make_other.student()["id"], make.student()["id"]
     for who in (stranger, str(uuid4()), foreign, ours):
@@ -634,7 +634,7 @@ def test_a2_who_does_not_belong_is_neither_left_out_nor_taken_in(api, make, make
         {"take_in": [str(uuid4())] * 101},
     ],
 )
-def test_a2_what_is_left_out_is_a_list(api, arms, fields):
+def test_a2_leave_out_and_take_in_of_a_wrong_form_are_refused(api, arms, fields):
     answer = publish(arms, arms.first, **fields)
 
     assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [*fields])

@@ -71,7 +71,7 @@ def test_a_publication_is_in_the_audit_log(api, arms):
         assert logged(api, publication) == [("create", None, {**new, "students": 2})]
 
 
-def test_a_rehearsal_says_what_would_be_and_stores_nothing(api, arms):
+def test_a_rehearsal_answers_as_the_publication_and_stores_nothing(api, arms):
     rehearsed = api.ok(arms.publish(query="?dry_run=true"))
 
     assert arms.listed(cohort=arms.cohort["id"]) == []
@@ -105,7 +105,7 @@ def test_a_batch_named_twice_is_published_once(api, arms):
     assert [publication["version"] for publication in published] == [2]
 
 
-def test_what_is_not_submitted_is_named_in_whichever_arm_it_is_taken(api, make, unmarked):
+def test_a_subject_not_submitted_is_named_also_where_another_arm_alone_takes_it(api, make, unmarked):
     unmarked.mark()
     elective = make.cohort_subject(unmarked.cohort, elective=True)
     path = f"/cohort-subjects/{elective['id']}/students"
@@ -125,7 +125,7 @@ def test_what_is_not_submitted_is_named_in_whichever_arm_it_is_taken(api, make, 
     assert unmarked.publish(unmarked.first, without_subjects=[nothing["id"]]).status_code == 200
 
 
-def test_who_took_a_subject_up_since_it_was_submitted_is_named(api, make, unmarked):
+def test_a_taker_since_the_submission_of_a_subject_is_named(api, make, unmarked):
     electives = [make.cohort_subject(unmarked.cohort, elective=True) for _ in range(2)]
     taker, later = unmarked.students[unmarked.first]
     unmarked.mark()
@@ -175,7 +175,7 @@ def test_a_term_in_which_nothing_counts_need_not_be_published(api, make, unmarke
     assert unmarked.publish(term="SECOND").status_code == 200
 
 
-def test_what_is_published_is_not_published_again(api, arms):
+def test_a_published_batch_is_not_published_again(api, arms):
     arms.published(arms.first)
 
     answer = arms.publish()
@@ -236,7 +236,7 @@ def test_batches_are_one_to_fifty_ids(api, batches):
 # Reopen, and publish again
 
 
-def test_it_is_reopened_corrected_and_published_again(api, arms):
+def test_a_publication_is_reopened_corrected_and_published_again(api, arms):
     first, _ = arms.published()
     student, other = arms.students[arms.first]
 
@@ -305,7 +305,7 @@ def test_only_a_later_version_is_compared_with_the_one_before(api, arms, message
     assert [any("SET changed=" in sent for sent in each) for each in (first, second)] == [False, True]
 
 
-def test_who_came_since_has_changed_and_had_nothing_before(api, make, arms):
+def test_a_newcomer_counts_as_changed_and_had_nothing_before(api, make, arms):
     (first,) = arms.published(arms.first)
     api.ok(arms.reopen(first))
     (late,) = make.enrolled(arms.cohort, make.student(first_name="Zainab"), batch=arms.first)
@@ -322,7 +322,7 @@ def test_who_came_since_has_changed_and_had_nothing_before(api, make, arms):
     assert shown[late]["student"]["first_name"] == "Zainab"
 
 
-def test_a_subject_of_what_is_published_is_not_reopened(api, arms):
+def test_a_subject_of_published_results_is_not_reopened(api, arms):
     arms.published()
 
     answer = arms.reopen_subject()
@@ -333,7 +333,7 @@ def test_a_subject_of_what_is_published_is_not_reopened(api, arms):
     assert (answer.status_code, message(answer)) == (409, words)
 
 
-def test_what_later_results_rest_on_is_not_reopened(api, arms):
+def test_a_publication_under_later_results_is_not_reopened(api, arms):
     (first,) = arms.published(arms.first)
     (second,) = arms.published(arms.first, term="SECOND")
 
@@ -345,7 +345,7 @@ def test_what_later_results_rest_on_is_not_reopened(api, arms):
     assert arms.reopen(first).status_code == 200
 
 
-def test_what_rests_on_it_in_another_arm_is_found_too(api, make, arms):
+def test_later_results_of_a_mover_in_another_arm_rest_on_it_too(api, make, arms):
     first, _ = arms.published()
     student = arms.students[arms.first][0]
     make.enrolled(arms.cohort, {"id": student}, batch=arms.second)
@@ -369,7 +369,7 @@ def test_later_results_of_another_arm_do_not_rest_on_it(api, arms):
 
 
 @pytest.mark.parametrize("state", ["REOPENED", "SUPERSEDED", "WITHDRAWN"])
-def test_only_what_is_published_is_reopened(api, arms, state):
+def test_a_publication_of_another_state_is_not_reopened(api, arms, state):
     (first,) = arms.published(arms.first)
     api.ok(arms.reopen(first, withdraw=state == "WITHDRAWN"))
     if state == "SUPERSEDED":
@@ -383,7 +383,7 @@ def test_only_what_is_published_is_reopened(api, arms, state):
     assert api.ok(api.get(f"/publications/{first['id']}")) == before
 
 
-def test_what_is_under_review_may_be_withdrawn(api, arms):
+def test_a_publication_under_review_may_be_withdrawn(api, arms):
     (first,) = arms.published(arms.first)
     api.ok(arms.reopen(first))
 
@@ -394,7 +394,7 @@ def test_what_is_under_review_may_be_withdrawn(api, arms):
     assert logged(api, first)[0] == ("update", {"state": "REOPENED", "version": 1}, new)
 
 
-def test_what_is_withdrawn_stays_so_when_the_next_version_is_published(api, arms):
+def test_a_withdrawn_version_stays_withdrawn_when_the_next_is_published(api, arms):
     (first,) = arms.published(arms.first)
     api.ok(arms.reopen(first, withdraw=True))
 
@@ -457,7 +457,7 @@ def test_a_term_that_no_session_has_yet_is_an_empty_page(api, arms):
     assert api.get("/publications", query_string={"term": "FOURTH"}).status_code == 422
 
 
-# What it holds
+# Writes that it holds
 
 
 def test_metric_sheets_are_held_while_it_is_published(api, make):
@@ -548,5 +548,5 @@ def test_point_11_publishing_takes_few_messages_however_many_students(api, make,
         api.ok(api.get(changes_path))
 
     assert (len(published), len(reopened), len(listed), len(shown)) == (4, 4, 1, 1)
-    # Four locks and what decides; what is replaced, what is made, the cards of each batch, and the answer.
+    # Four locks and the decision; replaced rows, new rows, the cards of each batch, and the answer.
     assert sum(sent.count(";\n") + 1 for sent in published[1:-1]) == 8 + 2

@@ -1,4 +1,4 @@
-"""What is read of what is published: made of the frozen cards alone, for staff and for the student's own account."""
+"""Readings of published results: made of the frozen cards alone, for staff and for the student's own account."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def settings(api, **values):
 # A student's results
 
 
-def test_what_is_published_is_what_was_live_with_its_state(api, arms):
+def test_published_results_are_the_live_ones_with_their_state(api, arms):
     student = arms.students[arms.first][0]
     live = api.ok(of_student(api, student))
 
@@ -67,7 +67,7 @@ def test_what_is_published_is_what_was_live_with_its_state(api, arms):
     assert api.ok(of_student(api, other))["state"] == "PROVISIONAL"
 
 
-def test_of_a_class_of_one_arm_it_is_what_was_live_too(api, make, rehearsed):
+def test_published_results_of_a_class_of_one_arm_are_the_live_ones_too(api, make, rehearsed):
     cohort = make.cohort()
     students = make.enrolled(cohort, *(make.student() for _ in range(3)), batch=cohort["id"])
     subject = make.cohort_subject(cohort)
@@ -102,7 +102,7 @@ def test_while_it_is_under_review_the_last_version_is_shown_and_marked(api, arms
     assert (again["state"], again["version"], again["average"]) == ("PUBLISHED", 2, 92)
 
 
-def test_what_is_withdrawn_is_shown_to_staff_alone(api, make, arms):
+def test_withdrawn_results_are_shown_to_staff_alone(api, make, arms):
     (first,) = arms.published(arms.first)
     student = arms.students[arms.first][0]
     published = api.ok(of_student(api, student))
@@ -118,7 +118,7 @@ def test_what_is_withdrawn_is_shown_to_staff_alone(api, make, arms):
     assert of_student(own, student).get_json()["version"] == 2
 
 
-def test_who_left_school_is_shown_what_was_published(api, arms):
+def test_results_of_students_who_left_school_are_read_as_published(api, arms):
     arms.published(arms.first)
     withdrawn, graduate = arms.students[arms.first]
     before = [of_student(api, student).data for student in (withdrawn, graduate)]
@@ -167,7 +167,7 @@ def test_students_without_live_results_are_read_of_cards_alone(api, arms):
     assert read() == ({True, False}, False, False)
 
 
-def test_who_changed_arm_is_in_the_results_of_a_subject_once(api, arms):
+def test_a_mover_between_arms_is_in_the_results_of_a_subject_once(api, arms):
     (of_first,) = arms.published(arms.first)
     student = arms.students[arms.first][0]
     api.ok(
@@ -182,15 +182,15 @@ def test_who_changed_arm_is_in_the_results_of_a_subject_once(api, arms):
 
     assert states() == ["REOPENED"]
     assert len(api.ok(of_subject(arms))) == len(arms.everyone)
-    # Whoever has a card of one arm has none of the other.
+    # A student with a card of one arm has none of the other.
     assert (states(batch=arms.first), states(batch=arms.second)) == (["REOPENED"], [])
 
 
-def test_who_came_after_a_publication_is_in_none_of_its_subjects(api, make, arms):
+def test_a_newcomer_after_a_publication_is_in_none_of_its_subjects(api, make, arms):
     arms.published()
     (late,) = make.enrolled(arms.cohort, batch=arms.first)
     assert late not in {result["student"]["id"] for result in api.ok(of_subject(arms))}
-    # They have no part in the term, so they are not in what would be published either.
+    # They have no part in the term, so they are not in live results either.
     assert late not in {result["student"]["id"] for result in api.ok(of_subject(arms, live="true"))}
 
 
@@ -198,7 +198,7 @@ def test_who_came_after_a_publication_is_in_none_of_its_subjects(api, make, arms
 
 
 def readings(arms, terms=("FIRST",)):
-    """The bytes of every answer that is made of what is published."""
+    """The bytes of every answer that is made of published results."""
     paths = [f"/students/{student}/transcript" for student, _ in arms.everyone]
     for term in terms:
         term_id = arms.terms[term]["id"]
@@ -219,7 +219,7 @@ def readings(arms, terms=("FIRST",)):
 
 
 def answers(arms, term="FIRST"):
-    """The bytes of whatever is answered of publications, themselves and workbooks too; of an error its status."""
+    """The bytes of all answers about publications, themselves and workbooks too; of an error its status."""
     of_student = [f"/students/{student}" for student, _ in arms.everyone]
     paths = [f"{path}/results?term={arms.terms[term]['id']}" for path in of_student]
     paths += [f"{path}/transcript" for path in of_student]
@@ -230,7 +230,7 @@ def answers(arms, term="FIRST"):
     for publication in arms.listed():
         paths += [f"/publications/{publication['id']}", f"/publications/{publication['id']}/changes"]
     responses = {path: arms.api.get(path) for path in ("/publications", *paths)}
-    # An error names its request; a transcript of which nothing is published says what is so now.
+    # An error names its request; a transcript without published results says the present state.
     return {
         path: without_moment(answer.data) if answer.status_code == 200 else answer.status_code
         for path, answer in responses.items()
@@ -302,7 +302,7 @@ def change_calendar(arms):
 
 
 def correct_everything(arms):
-    """What may be changed while nothing of a term is PUBLISHED."""
+    """Make the changes that are possible while nothing of a term is PUBLISHED."""
     for student, batch in arms.everyone:
         body = {
             "batch": batch,
@@ -376,7 +376,7 @@ def test_point_5_no_answer_changes_but_by_a_new_version(api, make, unmarked, unc
 
 
 @pytest.mark.parametrize("withdraw", [False, True])
-def test_point_5_what_is_under_review_or_withdrawn_stays_as_it_was_published(api, arms, withdraw):
+def test_point_5_results_under_review_or_withdrawn_stay_as_they_were_published(api, arms, withdraw):
     arms.electing = []
     for publication in arms.published():
         api.ok(arms.reopen(publication, withdraw=withdraw))
@@ -420,7 +420,7 @@ def test_point_5_a_version_that_was_replaced_stays_as_it_was(api, arms):
 
 
 def test_point_5_a_subject_that_the_cohort_takes_up_later_changes_no_broadsheet(api, make, arms):
-    """Of a session: whoever came from another cohort has its subjects there, by their own ids."""
+    """Of a session: a student from another cohort has its subjects there, by their own ids."""
     arms.published(arms.first, term="FIRST")
     api.ok(arms.publish(arms.second))
     student, session = arms.students[arms.first][0], {"id": arms.cohort["session"]}
@@ -539,7 +539,7 @@ def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, unm
 
     (publication, _) = unmarked.published()
 
-    # 90, of whom something is written, 70, 50 and 30, which is below all of them.
+    # 90, with a comment written by hand, 70, 50 and 30, which is below all thresholds.
     of_70, of_50, of_30 = others
     filled = {first: "Written by hand.", of_70: "Ó dára púpọ̀.", of_50: "Work harder.", of_30: None}
     assert principals(api) == filled
@@ -553,7 +553,7 @@ def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, unm
     assert (principals(api)[of_70], again["changed"]) == (None, 1)
 
 
-def test_who_has_no_average_gets_no_comment_of_the_principals(api, unmarked):
+def test_a_student_without_average_gets_no_comment_of_the_principals(api, unmarked):
     comments = [{"lower_threshold": 0, "comment": "See me."}]
     api.ok(api.patch("/result-settings", {"principal_comments": comments}))
     excused, marked = unmarked.students[unmarked.first]
@@ -570,7 +570,7 @@ def test_who_has_no_average_gets_no_comment_of_the_principals(api, unmarked):
     assert api.ok(of_student(api, excused))["status"] == "NONE"
 
 
-def test_a_card_says_who_looks_after_the_class_and_how_the_student_behaves(api, make, arms):
+def test_a_card_has_form_teacher_traits_and_bands(api, make, arms):
     """The latest form teacher with the title, traits by type in the order of the sheets, bands from high to low."""
     for title, name in (("Mrs", "Adaeze"), ("Dr", "Ngọzi")):
         teacher = make.employee(title=title, first_name=name, last_name="Ọkáfọ̀")
@@ -597,7 +597,7 @@ def test_a_card_says_who_looks_after_the_class_and_how_the_student_behaves(api, 
     thresholds = [band["lower_threshold"] for band in card["bands"]]
     assert thresholds == sorted(thresholds, reverse=True)
     assert card["number_in_class"] == 2
-    # Where the letterhead says nothing, it is what the registry has of the school.
+    # Where the letterhead says nothing, the registry's entry of the school counts.
     assert (card["letterhead"]["name"], card["letterhead"]["website"]) == ("Queen's College, Yaba", None)
 
 
@@ -722,7 +722,7 @@ def test_a_transcript_without_anything_published(api, make, arms):
     assert (unknown.status_code, message(unknown)) == (404, "No such student.")
 
 
-def test_what_is_withdrawn_is_in_no_transcript(api, make, arms):
+def test_withdrawn_results_are_in_no_transcript(api, make, arms):
     (first,) = arms.published(arms.first)
     student = arms.students[arms.first][0]
     own = as_student(make, student)

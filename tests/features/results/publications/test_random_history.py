@@ -22,7 +22,7 @@ OF_CLASS = {"of", "average", "lowest", "highest"}
 
 
 def own_of(result: dict[str, Any], comment: str | None) -> Any:
-    """What a result says of its student, without how the class did."""
+    """The members of a result about its student, without figures of the class."""
 
     def place(figures):
         return {name: value for name, value in figures.items() if name not in OF_CLASS}
@@ -41,7 +41,7 @@ def own_of(result: dict[str, Any], comment: str | None) -> Any:
 
 
 class Paper:
-    """A card that was printed: whose, of which publication, and what it says of them and of the class."""
+    """A printed card: its student, its publication, its content of the student and as a whole."""
 
     def __init__(self, student: str, publication: dict[str, Any], code: UUID, own: Any, whole: Any) -> None:
         self.student, self.publication, self.code = student, publication["id"], code
@@ -50,7 +50,7 @@ class Paper:
 
 
 class History:
-    """The acts, and a model of who belongs where and which card is in force."""
+    """The acts, and a model of the batches of students and of their cards in force."""
 
     def __init__(self, make: Any, random: Random) -> None:
         self.arms, self.make, self.api, self.random = Arms(make, 3), make, make.api, random
@@ -73,7 +73,7 @@ class History:
         self.publish(*self.batches)
 
     def members(self, batch: str) -> list[str]:
-        """Who belongs to a batch."""
+        """The students who belong to a batch."""
         return [
             student
             for student in self.came
@@ -88,7 +88,7 @@ class History:
         ]
 
     def here(self) -> list[str]:
-        """Who is enrolled and not withdrawn."""
+        """The students who are enrolled and not withdrawn."""
         return [student for student in self.came if student in self.enrolled and student in self.active]
 
     def act(self) -> None:
@@ -100,13 +100,13 @@ class History:
         self.random.choices([*acts], [*acts.values()])[0]()
 
     def reopen(self) -> None:
-        """Reopen whatever is published."""
+        """Reopen each published batch."""
         for batch, publication in self.state.items():
             if publication and publication["state"] == "PUBLISHED":
                 self.state[batch] = self.api.ok(self.arms.reopen(publication))
 
     def correct(self) -> None:
-        """Correct a score, often to what it is."""
+        """Correct a score, often to the same."""
         self.reopen()
         student = self.random.choice([student for student in self.came if student in self.marked])
         self.arms.correct(student, self.random.choice((40, 60, 80, 90)), number=self.random.randrange(2))
@@ -202,7 +202,7 @@ class History:
             members = self.members(batch)
             if self.random.random() < 0.25 and len(members) > 1:
                 leaving.append((self.random.choice(members), batch))
-            # Who was left out of both arms is taken into the one that they are in: that has a test of its own.
+            # A student left out of both arms is taken into their own: that has a test of its own.
             out = [
                 student
                 for student in self.came
@@ -214,7 +214,7 @@ class History:
                     mover for mover, _ in (*coming, *leaving)
                 }:
                     coming.append((student, batch))
-        # Who is taken in belongs to that batch, wherever they are enrolled.
+        # A student taken in belongs to that batch, also if enrolled elsewhere.
         expected = {
             batch: ({*self.members(batch)} - {mover for mover, _ in (*leaving, *coming)})
             | {mover for mover, where in coming if where == batch}
@@ -240,7 +240,7 @@ class History:
             self.print(publication, expected[batch])
 
     def print(self, publication: dict[str, Any], expected: set[str]) -> None:
-        """Keep the papers of a publication, and hold what it says of them against the model."""
+        """Keep the papers of a publication, and hold its answers about them against the model."""
         batch, before = publication["batch"], self.latest[publication["batch"]]
         with in_transaction(SchoolBinding(UUID(str(self.api.school)), read_only=True)):
             of_publication = ReportCard.publication_id == UUID(publication["id"])

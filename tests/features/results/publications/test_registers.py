@@ -26,7 +26,7 @@ TYPED, REGISTERS = {"roll_up": "TYPED"}, {"roll_up": "REGISTERS"}
 
 
 class Called(Arms):
-    """Two arms, the first called on three days and the second on one; what was typed in says something else."""
+    """Two arms, the first called on three days and the second on one; the typed-in figures are others."""
 
     def __init__(self, make):
         super().__init__(make, students=3, subjects=1)
@@ -51,7 +51,7 @@ class Called(Arms):
         self.call(3, {self.one: "A"})
         self.call(2, {self.one: "L", self.two: "E"})
         self.call(1, {})
-        # Of who is there alone; the others of the second arm have no mark.
+        # Of one student alone; the others of the second arm have no mark.
         self.api.ok(
             self.register(1, batch=self.second, marks=[{"student": self.students[self.second][0], "code": "A"}],
                           submit=True)
@@ -122,7 +122,7 @@ def attendance(opened, present):
     return {"opened": opened, "present": present, "absent": None if present is None else opened - present}
 
 
-def test_what_is_typed_in_counts_by_default(called):
+def test_typed_in_figures_count_by_default(called):
     called.published()
 
     shown = {student: card["attendance"] for student, card in called.cards().items()}
@@ -158,7 +158,7 @@ def test_cards_drafts_comments_and_their_sheet_show_the_roll_up(called):
     assert called.drafts()[called.one] == attendance(90, 50)
 
 
-def test_who_changed_arms_takes_the_marks_along(called, make):
+def test_a_mover_between_arms_takes_the_marks_along(called, make):
     called.set(REGISTERS)
     make.enrolled(called.cohort, {"id": called.three}, batch=called.second)
     called.api.ok(called.register(0, batch=called.second, default="P", submit=True))
@@ -182,7 +182,7 @@ def test_another_figure_cannot_be_typed_in(called):
         "registers; something else was given."
     )
     assert called.comment({"student": called.one, "times_present": None}).status_code == 409
-    # Equal or left out is taken, and what was typed in stays.
+    # An equal figure or none is accepted, and the typed-in one stays.
     called.api.ok(
         called.comment({"student": called.one, "times_present": 2, "form_teacher_comment": "Came late"})
     )

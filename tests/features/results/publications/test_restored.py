@@ -1,4 +1,4 @@
-"""Point 5 of what results must hold, in a backup: what was published is answered as before, byte for byte."""
+"""Point 5 that results must hold, in a backup: published results are answered as before, byte for byte."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tests.features.results.publications.test_published import readings
 pytestmark = pytest.mark.program
 
 
-def test_point_5_a_restored_backup_answers_what_was_published(app, tenancy, document, committing, tmp_path):
+def test_point_5_a_restored_backup_answers_published_results_as_before(
+    app, tenancy, document, committing, tmp_path
+):
     arms, api = Arms(committing, 2, 1), committing.api
     first, _ = arms.published()
     api.ok(arms.reopen(first))

@@ -1,7 +1,7 @@
 """Eight clients submit, publish, reopen, enter scores and move students, all at once.
 
-None of them waits in a circle. What is published is what the pure function makes of all that was entered at one moment:
-that at which the publication loaded it, which another connection reads once more. Names change meanwhile, many of them
+None of them waits in a circle. Published cards are made by the pure function of all entries at one moment: the one at
+which the publication loaded them, and another connection reads them once more. Names change meanwhile, many of them
 in one transaction.
 """
 
@@ -53,7 +53,7 @@ _STORED = """
     FROM publications p JOIN report_cards c ON c.publication_id = p.id
     WHERE p.xmin = pg_current_xact_id()::xid AND p.state = 'PUBLISHED'
 """
-# What the rules of a publication say beside settings and bands.
+# Members of a publication's rules beside settings and bands.
 _OF_BATCH = {"table", "batch_name", "session_name", "subjects", "left", "without_subjects"}
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _RENAMED = (
@@ -67,13 +67,13 @@ _RENAMED = (
 
 @judged_before
 def as_entered(batch_id: UUID, term: str) -> Query:
-    """Select what the cards of a batch in a term are made of."""
+    """Select the entries that cards of a batch in a term are made of."""
     of = class_term(scope_of_batch(batch_id, term))
     return select(*of.columns(), record(of).label("record"))
 
 
 class Witness:
-    """Compares what each transaction has published, before it commits, with what was entered as it loaded the class."""
+    """Compares the cards of each transaction, before it commits, with the entries as it loaded the class."""
 
     def __init__(self, tenancy: Any, school: UUID) -> None:
         self._admin, self._schema = tenancy.admin, schema_name(school)
@@ -88,13 +88,13 @@ class Witness:
         key = id(connection)
         self.backends.add(connection.info.backend_pid)
         locks = self.locks.setdefault(key, LockOrder())
-        # There a transaction begins as those of `rehearsed` do.
+        # There a transaction begins with a savepoint, as in `rehearsed`.
         locks.take(re.sub("^BEGIN", "SAVEPOINT", message))
         if message.startswith(("BEGIN", "ROLLBACK")):
             self._publishing.discard(key)
         elif "INSERT INTO publications" in message:
             self._publishing.add(key)
-            # What is not locked has time to change between what was loaded and what is stored.
+            # Rows without a lock have time to change between loading and storing.
             time.sleep(PAUSE)
         elif message.endswith("COMMIT") and key in self._publishing:
             self._publishing.discard(key)
@@ -119,7 +119,7 @@ class Witness:
             self.cards += len(of_batch)
 
     def _entered(self, batch: str, snapshot: str) -> Entered:
-        """Read what was entered of a batch at the moment of a snapshot."""
+        """Read the entries of a batch at the moment of a snapshot."""
         with self._admin.connect() as connection:
             connection.execution_options(isolation_level="REPEATABLE READ")
             connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
@@ -129,7 +129,7 @@ class Witness:
 
 
 class Entered:
-    """What was entered of a class, and what its cards say by the pure function."""
+    """The entries of a class, and its cards by the pure function."""
 
     def __init__(self, row: str) -> None:
         document = read_json(row)
@@ -158,7 +158,7 @@ def _written(document: Any) -> Any:
 
 
 def _differences(batch: str, entered: Entered, stored: list[Any]) -> Iterator[str]:
-    """Say what of a publication is not what the pure function makes of what was entered."""
+    """Name members of a publication that are not as the pure function makes them of the entries."""
     version, rules, _, document = stored[0]
     said = {name: rule for name, rule in read_json(rules).items() if name not in _OF_BATCH}
     yield from _differing("rules", said, {name: entered.rules().get(name) for name in said})
@@ -167,7 +167,7 @@ def _differences(batch: str, entered: Entered, stored: list[Any]) -> Iterator[st
 
 
 def _changed(loaded: Entered, now: Entered, students: set[str]) -> Iterator[str]:
-    """Say what has changed until now, as the publication commits, of what is locked since it was loaded."""
+    """Name locked values that have changed between loading and now, as the publication commits."""
     yield from _differing("rules until it commits", loaded.rules(), now.rules())
     said, said_now = ({pupil: of.record.comments.get(pupil) for pupil in students} for of in (loaded, now))
     yield from _differing("comments until it commits", said, said_now)
@@ -186,7 +186,7 @@ def _differing(where: str, stored: Any, entered: Any) -> Iterator[str]:
 
 
 class Storm:
-    """Two arms, their papers of two categories, and what the clients do with them."""
+    """Two arms, their papers of two categories, and the acts of the clients."""
 
     def __init__(self, make: Factory) -> None:
         arms = Arms(make, students=5, subjects=2)
@@ -337,7 +337,7 @@ def at_work(tenancy: Any, witness: Witness) -> int:
 @pytest.mark.parametrize(
     ("seconds", "publications"), [(5, FEW), pytest.param(60, MANY, marks=pytest.mark.release)]
 )
-def test_what_is_published_in_a_storm_is_what_was_entered_at_one_moment(
+def test_cards_published_in_a_storm_are_made_of_entries_at_one_moment(
     app, tenancy, settings, committing, monkeypatch, seconds, publications
 ):
     # As in several processes, classes are computed at once.
@@ -362,7 +362,7 @@ def test_what_is_published_in_a_storm_is_what_was_entered_at_one_moment(
     assert witness.publications >= done["POST /publications?"] >= publications, storm.seen
     if publications == MANY:
         assert {operation for operation, _ in storm.seen if not done[operation]} == set(), storm.seen
-    # A backend tells what it has counted when it ends, at the latest.
+    # A backend tells its counts when it ends, at the latest.
     while at_work(tenancy, witness):
         time.sleep(PAUSE)
     with tenancy.admin.connect() as connection:

@@ -1,4 +1,4 @@
-"""What a new version replaces, and that every version stays readable to staff as it was."""
+"""A new version replaces papers, and every version stays readable to staff as it was."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a6_of_a_class_of_31_one_paper_is_replaced_by_a_corrected_score(api, mak
     }
 
 
-def test_a6_a_paper_that_says_what_is_in_force_again_is_current_again(api, arms, anyone, place):
+def test_a6_a_paper_with_the_content_in_force_again_is_current_again(api, arms, anyone, place):
     (first,) = arms.published(arms.first)
     student = arms.students[arms.first][0]
     code = code_of(api, student)
@@ -139,7 +139,7 @@ def hide_positions(arms):
         (change_form_teacher, 0),
     ],
 )
-def test_a6_what_is_a_students_own(api, arms, anyone, place, change, changed):
+def test_a6_papers_of_changed_cards_alone_are_replaced(api, arms, anyone, place, change, changed):
     (first,) = arms.published(arms.first)
     codes = [code_of(api, student) for student in arms.students[arms.first]]
 
@@ -198,7 +198,7 @@ def test_a7_a_version_in_a_class_that_was_left_is_read_too(api, make, arms):
 
     api.ok(arms.publish(arms.second))
 
-    # Of two first versions it is that of the batch in which a card is in force.
+    # Of two first versions it is the one of the batch in which a card is in force.
     assert results(api, student, version=1).get_json()["batch"] == arms.second
 
 
@@ -288,7 +288,7 @@ def test_a7_the_layout_is_frozen_and_cards_without_one_have_the_first(api, arms)
     assert card(api, student).data == first != now
 
 
-def test_a8_the_workbooks_of_what_is_published_keep_the_schools_name(api, arms):
+def test_a8_workbooks_of_published_results_keep_the_schools_name(api, arms):
     api.ok(api.patch("/letterhead", {"name": "Kọ́lẹ́jì Ìmọ́lẹ̀"}))
     arms.published()
     paths = [

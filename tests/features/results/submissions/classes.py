@@ -10,7 +10,7 @@ HELD = "The results of {}, First term, are submitted: reopen them first."
 
 
 class Class:
-    """Students of a cohort who take one subject, with an assessment of 20 points; who has a score is marked."""
+    """Students of a cohort who take one subject, with an assessment of 20 points; `marked` of them have a score."""
 
     def __init__(self, make: Factory, students: int = 2, *, marked: int | None = None, **fields: Any) -> None:
         self.make, self.api = make, make.api
@@ -41,7 +41,7 @@ class Class:
 
     @property
     def refusal(self) -> str:
-        """What is answered to a write once the results are submitted."""
+        """The answer to a write once the results are submitted."""
         return HELD.format(self.taught.subject["subject"])
 
 

@@ -1,4 +1,4 @@
-"""Submissions by arm: what one arm hands in holds its own students, and what concerns all arms."""
+"""Submissions by arm: the submission of one arm holds its own students, and writes that concern all arms."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_without_a_batch_every_arm_with_takers_is_submitted_as_one(arms):
     assert (submitted["state"], submitted["takers"]) == ("SUBMITTED", 4)
     assert arms.states() == {"A": "SUBMITTED", arms.b: "SUBMITTED", "C": "OPEN"}
     assert [row["batch"] for row in arms.rows(batch=empty)] == [empty]
-    # Whoever comes into an arm that was not submitted finds it open.
+    # A newcomer to an arm that was not submitted finds it open.
     arms.make.enrolled(arms.cohort, arms.make.student(), batch=empty)
     again = arms.api.ok(arms.hand_in(blanks="EXCUSED"))
     assert (again["state"], again["takers"]) == ("SUBMITTED", 5)
@@ -132,7 +132,7 @@ def test_the_blanks_of_an_arm_are_its_own(arms):
     assert [absence["student"]["id"] for absence in away] == [newcomer]
 
 
-def test_scores_of_a_submitted_arm_are_held_and_those_of_the_other_are_open(arms):
+def test_scores_of_a_submitted_arm_are_held_and_of_the_other_are_open(arms):
     api, (first, second) = arms.api, (arms.students[arms.first][0], arms.students[arms.second][0])
     api.ok(api.delete(arms.entry(arms.students[arms.first][1])))
     api.ok(api.delete(arms.entry(arms.students[arms.second][1])))
@@ -166,11 +166,11 @@ def test_scores_of_a_submitted_arm_are_held_and_those_of_the_other_are_open(arms
     api.ok(api.patch(arms.entry(second), {"score": 3}))
     api.ok(api.delete(arms.entry(open_)))
     counts = api.ok(arms.upload(arms.row(first, 90), arms.row(open_, 7), arms.row(second, 8)))
-    # What a row repeats of a submitted arm changes nothing.
+    # A row that repeats a score of a submitted arm changes nothing.
     assert (counts["created"], counts["updated"], counts["unchanged"]) == (1, 1, 1)
 
 
-def test_what_concerns_all_arms_is_held_once_any_is_submitted(arms):
+def test_an_assessment_of_all_arms_is_held_once_any_is_submitted(arms):
     api = arms.api
     api.ok(arms.hand_in(arms.second))
     paper = {**arms.papers["FIRST", arms.subject], "description": "x", "subject": arms.subject}
@@ -222,8 +222,8 @@ def test_an_arm_that_was_never_submitted_cant_be_reopened(arms):
     )
 
 
-def test_who_changed_arms_is_held_by_both(arms):
-    """What was submitted with a student in it stays as it was, and so does what is where they are now."""
+def test_scores_of_a_mover_between_arms_are_held_by_both(arms):
+    """The submission that had the student stays as it was, and so does the one of their present arm."""
     student = arms.students[arms.first][0]
     arms.api.ok(arms.hand_in(arms.first))
     arms.make.enrolled(arms.cohort, {"id": student}, batch=arms.second)
@@ -234,13 +234,13 @@ def test_who_changed_arms_is_held_by_both(arms):
 
     arms.api.ok(arms.hand_in(arms.second))
     assert message(arms.api.patch(arms.entry(student), {"score": 4})) == arms.refusal(arms.b)
-    # What was submitted after they left is not about them.
+    # A submission after they left is not about them.
     arms.api.ok(arms.hand_in(arms.first))
     arms.api.ok(arms.take_back(arms.second))
     arms.api.ok(arms.api.patch(arms.entry(student), {"score": 5}))
 
 
-def test_a_score_of_who_left_the_cohort_is_held_once_any_arm_is_submitted(arms):
+def test_a_score_of_a_leaver_of_the_cohort_is_held_once_any_arm_is_submitted(arms):
     student = arms.students[arms.first][0]
     path = arms.entry(student)
     body = {"student_ids": [student]}
@@ -266,7 +266,7 @@ def test_with_positions_in_the_cohort_every_arm_has_to_be_submitted(arms, positi
     assert answer.get_json()["errors"]["json"]["subjects"] == [arms.name]
     arms.api.ok(arms.hand_in(arms.second))
     arms.api.ok(arms.publish(arms.first))
-    # What it rests on is held, of whichever arm.
+    # The submissions under it are held, of each arm.
     for batch in (arms.first, arms.second, None):
         assert "reopen those publications first" in message(arms.take_back(batch))
 
@@ -290,7 +290,7 @@ def test_without_them_an_arm_is_published_by_itself(arms, positions):
     assert arms.api.ok(arms.publish(arms.second))[0]["students"] == 3
 
 
-def test_who_comes_into_an_arm_that_is_open_belongs_to_it_when_another_is_published(arms):
+def test_a_newcomer_to_an_open_arm_belongs_to_it_when_another_is_published(arms):
     arms.settings("BATCH")
     arms.api.ok(arms.hand_in(arms.first))
     arms.api.ok(arms.publish(arms.first))
@@ -304,7 +304,7 @@ def test_who_comes_into_an_arm_that_is_open_belongs_to_it_when_another_is_publis
     assert arms.api.ok(arms.publish(arms.second))[0]["students"] == 3
 
 
-def test_what_was_published_by_itself_rests_on_its_own_arm_whatever_is_set_since(arms):
+def test_an_arm_published_by_itself_rests_on_its_own_submission_also_after_new_settings(arms):
     arms.settings("BATCH")
     arms.api.ok(arms.hand_in())
     arms.api.ok(arms.publish(arms.first))
@@ -325,7 +325,7 @@ def test_a_broadsheet_says_of_its_own_arm_whether_it_is_submitted(arms):
     assert (submitted(arms.first), submitted(arms.second)) == ([True], [False])
 
 
-def test_who_came_from_a_submitted_arm_is_published_where_they_are(arms):
+def test_a_mover_from_a_submitted_arm_is_published_in_the_new_one(arms):
     """An arm that is made later, of students whose results are handed in: there is nothing more to hand in."""
     arms.api.ok(arms.hand_in())
     new = arms.make.batch(arms.cohort)["id"]
@@ -448,7 +448,7 @@ def test_a_sheet_is_of_an_arm_of_the_assessments_cohort(arms, make, make_other):
 # Several at once
 
 
-def test_of_twenty_scores_at_once_those_of_the_arm_are_in_its_submission_or_refused(committing):
+def test_scores_of_an_arm_beside_its_submission_are_in_it_or_refused(committing):
     """The submission makes an absence of each blank that it finds; the other arm takes no notice."""
     arms = TwoArms(committing, students=10)
     api = arms.api

@@ -1,4 +1,4 @@
-"""Handing in a subject while its term is deleted: who refers to a term locks it before the assessments."""
+"""Handing in a subject while its term is deleted: a request that refers to a term locks it before the assessments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Point 4 of what results must hold: what is submitted is changed by none of the writes that would change it."""
+"""Point 4 that results must hold: submitted results are changed by none of the writes that would change them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.threads import run_concurrently
 
 
 class Writes:
-    """A class of three, the first of whom is marked and the second is away, and each write that changes its results."""
+    """A class of three, the first marked and the second away, and each write that changes its results."""
 
     def __init__(self, make, **fields):
         self.make, self.api = make, make.api
@@ -173,8 +173,8 @@ def test_a_score_that_waits_for_a_submission_is_refused_after_it(committing, ten
     assert (answer.status_code, message(answer)) == (409, writes.class_.refusal)
 
 
-def test_points_4_and_6_of_twenty_who_race_a_submission_each_write_is_in_it_or_refused(committing):
-    """The submission makes of each blank that it finds an absence, so what came before it and what did not differ."""
+def test_points_4_and_6_each_of_twenty_writes_beside_a_submission_is_in_it_or_refused(committing):
+    """The submission makes an absence of each blank that it finds, so a write before it and one after it differ."""
     class_ = Class(committing, 18, marked=6)
     api, students, paper = committing.api, class_.students, class_.assessment
     papers = [committing.assessment(class_.taught.subject, class_.term) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Who comes into an arm while its subjects are handed in, one after the other: the next submission judges them, too."""
+"""Newcomers to an arm while its subjects are handed in, one after the other: the next submission judges them, too."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_blanks_of_a_newcomer_become_absences_and_all_is_published(arms, wit
     assert (submitted["state"], submitted["blanks"]) == ("SUBMITTED", 0)
     assert submitted["takers"] == (3 if with_batch else 5)
     assert arms.away(1) == {late: status}
-    # What was handed in before they came lacks them: it is handed in once more.
+    # The subject handed in before they came lacks them: it is handed in once more.
     arms.api.ok(arms.hand_in(0))
     arms.api.ok(arms.hand_in(1))
     assert arms.row(0, arms.first) == ("SUBMITTED", 3, 1)
@@ -108,7 +108,7 @@ def test_the_blanks_of_a_newcomer_become_absences_and_all_is_published(arms, wit
     assert [publication["students"] for publication in arms.api.ok(arms.publish())] == [3, 2]
 
 
-def test_who_comes_once_all_is_handed_in_has_no_part(arms):
+def test_a_newcomer_once_all_is_handed_in_has_no_part(arms):
     arms.submit()
     late = arms.come(arms.first)
 
@@ -130,8 +130,8 @@ def test_a_newcomer_is_judged_in_the_arm_that_is_handed_in_alone(arms):
     assert arms.away(1) == {late: "EXCUSED"}
 
 
-def test_who_moves_between_two_subjects_is_judged_where_they_are(arms):
-    """The scores of who moves go with them; whoever has none is blank in the arm to which they have come."""
+def test_a_mover_between_two_submissions_is_judged_in_the_new_arm(arms):
+    """The scores of a mover go with them; a mover without one is blank in the new arm."""
     blank, scored = arms.students[arms.first]
     arms.api.ok(arms.hand_in(0, arms.second))
     paper = {"assessment": arms.paper(1), "student": blank}
@@ -145,7 +145,7 @@ def test_who_moves_between_two_subjects_is_judged_where_they_are(arms):
     assert (submitted["takers"], submitted["blanks"]) == (4, 0)
 
 
-def test_who_comes_and_goes_between_two_subjects_is_no_blank(arms):
+def test_a_student_come_and_gone_between_two_submissions_is_no_blank(arms):
     arms.api.ok(arms.hand_in(0))
     removed, withdrawn = arms.come(arms.first), arms.come(arms.first)
     body = {"student_ids": [removed]}
@@ -155,7 +155,7 @@ def test_who_comes_and_goes_between_two_subjects_is_no_blank(arms):
     assert arms.api.ok(arms.hand_in(1))["takers"] == 4
 
 
-def test_a_newcomer_who_takes_no_elective_is_no_blank_in_it(arms):
+def test_a_newcomer_is_a_blank_of_an_elective_only_as_its_taker(arms):
     elective = arms.make.cohort_subject(arms.cohort, elective=True)
     arms.ids.append(elective["id"])
     arms.papers["FIRST", elective["id"]] = arms.make.assessment(elective, arms.terms["FIRST"])
@@ -174,7 +174,7 @@ def test_a_newcomer_who_takes_no_elective_is_no_blank_in_it(arms):
     assert arms.row(2, arms.second) == ("OPEN", 0, 0)
 
 
-def test_a_correction_before_anything_is_published_judges_who_has_come(arms):
+def test_a_correction_before_anything_is_published_judges_newcomers(arms):
     arms.submit()
     late = arms.come(arms.second)
     arms.api.ok(arms.take_back(0))
@@ -185,7 +185,7 @@ def test_a_correction_before_anything_is_published_judges_who_has_come(arms):
 
 
 @pytest.mark.parametrize("positions", ["BOTH", "BATCH"])
-def test_a_correction_of_what_was_published_lets_nobody_in(arms, positions):
+def test_a_correction_of_published_results_lets_nobody_in(arms, positions):
     """An arm that is made later stays without a part, too, until it is handed in by itself."""
     arms.api.ok(arms.api.patch("/result-settings", {"positions": positions}))
     published = arms.published()
@@ -210,7 +210,7 @@ def test_a_correction_of_what_was_published_lets_nobody_in(arms, positions):
     assert arms.api.ok(arms.publish(new))[0]["students"] == 1
 
 
-def test_in_an_arm_that_is_made_later_whoever_has_no_score_is_judged_with_who_has_one(arms):
+def test_students_of_a_later_arm_without_a_score_are_judged_with_scored_ones(arms):
     for publication in arms.published():
         arms.api.ok(arms.reopen(publication))
     new = arms.make.batch(arms.cohort)["id"]
@@ -227,8 +227,8 @@ def test_in_an_arm_that_is_made_later_whoever_has_no_score_is_judged_with_who_ha
     assert [row["students"] for row in arms.api.ok(arms.publish(arms.first, arms.second, new))] == [2, 2, 2]
 
 
-def test_of_many_who_come_at_once_with_the_submission_none_is_blank_in_it(committing):
-    """Whoever came before it is in it, and whoever came after has no part in the term."""
+def test_of_many_newcomers_beside_a_submission_none_is_blank_in_it(committing):
+    """A newcomer before it is in it, and one after it has no part in the term."""
     arms = HandedIn(committing)
     arms.api.ok(arms.hand_in(0))
     coming = [arms.make.student() for _ in range(7)]
@@ -253,7 +253,7 @@ def test_of_many_who_come_at_once_with_the_submission_none_is_blank_in_it(commit
 
 
 class Model:
-    """What is known of a history: who is in which arm since when, what they have, and what is handed in."""
+    """The state of a history: arms of students, with the moments of coming, their scores, and subjects handed in."""
 
     def __init__(self, arms: HandedIn, random: Random) -> None:
         self.arms, self.random, self.moment = arms, random, 0
@@ -386,7 +386,7 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_happens_between_submissions_no_blank_is_handed_in_and_all_can_be_published(arms, seed):
+def test_in_random_histories_no_blank_is_handed_in_and_all_can_be_published(arms, seed):
     elective = arms.make.cohort_subject(arms.cohort, elective=True)
     arms.ids.append(elective["id"])
     paper = arms.make.assessment(elective, arms.terms["FIRST"], total_points=100)
@@ -397,7 +397,7 @@ def test_whatever_happens_between_submissions_no_blank_is_handed_in_and_all_can_
         model.check()
 
     assert min(model.refused[refused] for refused in (True, False)) > 0
-    for _ in range(2):  # Who is let in by one subject is a blank of those that were handed in before.
+    for _ in range(2):  # A student let in by one subject is a blank of those handed in before.
         model.moment += 1
         for row in arms.rows():
             if row["state"] == "SUBMITTED" and row["blanks"]:

@@ -1,4 +1,4 @@
-"""What is handed in is of one moment: what counts, and who belongs, may change between any two messages."""
+"""A submission is of one moment: assessments that count, and students, may change between any two messages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class School(Class):
             )
 
     def forget(self) -> None:
-        """Take back what was handed in."""
+        """Take the submission back."""
         with self._connected() as connection:
             connection.exec_driver_sql(
                 "DELETE FROM submissions; DELETE FROM absences; DELETE FROM audit_entries;"
@@ -49,7 +49,7 @@ class School(Class):
             )
 
     def stored(self) -> dict[str, Any]:
-        """Give the absences that the blanks have become, and what the audit log says."""
+        """Give the absences that the blanks have become, and the entries of the audit log."""
         absences = "SELECT assessment_id::text, student_id::text FROM absences ORDER BY 1, 2"
         log = "SELECT new::text FROM audit_entries WHERE entity = 'submission'"
         with self._connected() as connection:
@@ -67,7 +67,7 @@ class School(Class):
             yield connection
 
 
-def test_what_blanks_become_and_the_log_are_of_one_moment(committing, tenancy, between: Between):
+def test_absences_made_of_blanks_and_the_log_are_of_one_moment(committing, tenancy, between: Between):
     school = School(committing, tenancy)
     known = {}
     for moment in (BEFORE, AFTER):
@@ -92,7 +92,7 @@ def test_what_blanks_become_and_the_log_are_of_one_moment(committing, tenancy, b
         school.forget()
         school.all_is(BEFORE)
 
-    # What comes before it is judged counts, and nothing that comes after it.
+    # A change before the judging counts, and none after it.
     assert order == [AFTER] * order.count(AFTER) + [BEFORE] * order.count(BEFORE)
     assert order.count(AFTER) >= 2
     assert order.count(BEFORE) >= 2

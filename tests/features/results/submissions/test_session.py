@@ -57,7 +57,7 @@ class School:
 original, school = prepared_for_each(School)
 
 
-def test_without_a_batch_they_are_those_of_all_classes_of_the_current_session(school):
+def test_without_a_batch_submissions_of_all_classes_of_the_current_session_are_listed(school):
     listed = school.listed()
 
     assert listed == school.all
@@ -77,7 +77,7 @@ def test_of_a_term_by_name_or_id_and_in_a_state(school):
     assert school.listed(state="SUBMITTED", batch=school.arms.b, term="FIRST") == []
 
 
-def test_without_a_term_they_are_those_of_the_term_of_today_by_its_calendar(school):
+def test_without_a_term_submissions_of_the_term_of_today_by_its_calendar_are_listed(school):
     today = date.fromisoformat(Own.today())
     start = school.arms.session["start_date"]
     yesterday, tomorrow = (str(today + timedelta(days=days)) for days in (-1, 1))
@@ -90,7 +90,7 @@ def test_without_a_term_they_are_those_of_the_term_of_today_by_its_calendar(scho
     assert school.listed() == school.all
 
 
-def test_a_teacher_sees_what_is_theirs_and_so_does_mine(school):
+def test_teachers_see_their_own_submissions_and_so_does_mine(school):
     arms, own = school.arms, Own(school.make)
     teacher, form_teacher = own.subject_teacher(arms.subject, arms.b), own.form_teacher(arms.a)
     of_class = [row for row in school.all if row["cohort"] == arms.cohort["id"]]
@@ -109,7 +109,7 @@ def test_a_teacher_sees_what_is_theirs_and_so_does_mine(school):
     assert school.listed(wide, mine="true") == of_class
 
 
-def test_what_is_not_valid(school, make_other):
+def test_wrong_filters_and_a_missing_permission_are_refused(school, make_other):
     for query in (
         {"term": "FOURTH"},
         {"term": UNKNOWN_ID},

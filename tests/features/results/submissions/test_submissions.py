@@ -13,7 +13,7 @@ from tests.features.results.submissions.classes import Class, message
 from tests.prepared import prepared_for_each
 
 OF_ALL = {"batch": None, "batch_name": None}
-"""What a submission says that is of all arms."""
+"""The batch of a submission of all arms."""
 
 
 original, taught = prepared_for_each(Class)
@@ -122,7 +122,7 @@ def test_blanks_become_absences_and_are_audited(api, make, status):
     submitted = api.ok(taught.submit(blanks=status))
 
     assert (submitted["state"], submitted["blanks"]) == ("SUBMITTED", 0)
-    # Who is excused from all that counts has no result in the subject.
+    # A student excused from all that counts has no result in the subject.
     shown = {scored: None} if status == "EXCUSED" else {scored: None, **dict.fromkeys(blank, status)}
     assert absences(api, taught) == shown
     entries = logged(api, "absence", taught.assessment["id"])
@@ -160,7 +160,7 @@ def test_with_categories_something_needs_a_weight(api, make, taught):
     assert api.ok(taught.submit())["assessments"] == 1
 
 
-def test_what_is_brought_in_from_elsewhere_is_never_blank(api, make, taught):
+def test_a_result_from_elsewhere_is_never_blank(api, make, taught):
     make.assessment(taught.taught.subject, taught.term, category="FIRST_TERM")
 
     assert api.ok(taught.submit())["blanks"] == 0
@@ -217,7 +217,7 @@ def test_results_are_reopened_with_a_reason(api, taught):
     assert api.ok(taught.submit())["state"] == "SUBMITTED"
 
 
-def test_reopening_what_is_open_changes_nothing(api, taught):
+def test_reopening_an_open_submission_changes_nothing(api, taught):
     api.ok(taught.submit())
     opened = api.ok(taught.reopen())
 
@@ -225,7 +225,7 @@ def test_reopening_what_is_open_changes_nothing(api, taught):
     assert len(logged(api, "submission", taught.subject)) == 2
 
 
-def test_what_was_never_submitted_cant_be_reopened(api, make, taught):
+def test_results_that_were_never_submitted_cant_be_reopened(api, make, taught):
     other = make.term({"id": taught.cohort["session"]}, term="SECOND", display_name="Second term")
     api.ok(taught.submit())
 
@@ -238,7 +238,7 @@ def test_what_was_never_submitted_cant_be_reopened(api, make, taught):
         )
 
 
-def test_what_counts_no_more_since_it_was_submitted_can_be_reopened(api, taught):
+def test_results_that_count_no_more_since_they_were_submitted_can_be_reopened(api, taught):
     api.ok(taught.submit())
     settings(api, weighting="CATEGORIES", weights=[{"level": None, "category": "EXAM", "weight": 100}])
 
@@ -318,7 +318,9 @@ def test_point_10_another_schools_ids_are_unknown(api, other_api, make, make_oth
 # Permissions
 
 
-def test_who_enters_scores_hands_in_and_who_publishes_reopens(api, make, taught):
+def test_submitting_needs_the_permission_to_enter_scores_and_reopening_the_one_to_write_results(
+    api, make, taught
+):
     submit, reopen = (f"/cohort-subjects/{taught.subject}/{act}" for act in ("submission", "reopening"))
 
     make.check_permission("POST", submit, "write:gradebooks", others={"write:results"}, json={"x": 1})
@@ -339,7 +341,7 @@ def test_point_11_a_submission_takes_few_messages_however_many_students(api, mak
     with messages() as listed:
         api.ok(taught.listed())
 
-    # Binding; locks and what decides; what is written and the answer; the audit log and the commit.
+    # Binding; locks and the decision; writes and the answer; the audit log and the commit.
     assert (len(submitted), len(reopened), len(listed)) == (4, 4, 1)
-    # Of statements, binding and end apart: three locks and what decides, three writes and the answer.
+    # Of statements, binding and end apart: three locks and the decision, three writes and the answer.
     assert sum(sent.count(";\n") + 1 for sent in submitted[1:-1]) == 8
