@@ -33,5 +33,5 @@ def arms(rehearsed: object, made_arms: Arms) -> Arms:
 
 @pytest.fixture
 def unmarked(make: Factory) -> Arms:
-    """A class without marks, where that of the module has them."""
+    """A class without marks, where the module's class has them."""
     return Arms(make)

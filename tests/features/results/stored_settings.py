@@ -11,7 +11,7 @@ from school_service.features.scores.models import DEFAULTS, ResultSettings
 
 
 def store_settings(**values: Any) -> None:
-    """Store settings in the transaction: those of a school without a row, apart from these."""
+    """Store settings in the transaction: as of a school without a row, apart from these."""
     db.session.execute(delete(ResultSettings))
     db.session.add(ResultSettings(**{**DEFAULTS, **values}))
     db.session.flush()

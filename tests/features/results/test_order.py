@@ -16,7 +16,7 @@ ORDERING = {
     "bisect", "bisect_left", "bisect_right", "cmp_to_key",
 }  # fmt: skip
 
-# Each place that orders or compares, with what it does so by: a number. Text never is: a collation orders it.
+# Each place that orders or compares, with its number. It is never a text: a collation orders texts.
 BY_NUMBERS = {
     "computing/cards.py": {
         "max(reached, key=lambda comment: comment['lower_threshold'])": "a threshold",
@@ -63,7 +63,7 @@ def test_python_orders_by_numbers_alone():
         if (calls := {ast.unparse(call) for call in ordering_calls(path)})
     }
 
-    # What is new here: by which number? By name, title, code or abbreviation PostgreSQL orders, in the SELECT.
+    # A new place: by which number? By name, title, code or abbreviation PostgreSQL orders, in the SELECT.
     assert modules == {module: {*calls} for module, calls in BY_NUMBERS.items()}
 
 
@@ -79,7 +79,7 @@ def ordering_calls(path: Path) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in ORDERING and node not in called:
             raise AssertionError(
-                f"{path}:{node.lineno}: {node.id} is not called here, so nobody sees by what."
+                f"{path}:{node.lineno}: {node.id} is not called here, so nobody sees by which key."
             )
 
 

@@ -40,7 +40,7 @@ def test_a_student_graduates_once(committing):
     assert committing.graduate()["id"] == 2
 
 
-def test_what_fails_leaves_no_gap(committing):
+def test_refused_graduations_leave_no_gap(committing):
     api = committing.api
     graduated = committing.student()
     committing.graduate(graduated)

@@ -1,4 +1,4 @@
-"""Graduates: who they are, what becomes of them, and the list of them."""
+"""Graduates: graduating students, their state since, and the list of them."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_an_ended_enrollment_counts(api, make, last_class):
     assert make.graduate(student)["graduation_class"] == "SSS 3 2025/2026"
 
 
-def test_who_was_never_enrolled_has_no_class(make):
+def test_a_graduate_never_enrolled_has_no_class(make):
     assert make.graduate()["graduation_class"] == ""
 
 
@@ -177,7 +177,7 @@ def test_the_longest_names_make_a_class(make):
     assert make.graduate(student)["graduation_class"] == f"{'漢' * 120} {'é' * 120}"
 
 
-# What is refused
+# Refusals
 
 
 def test_a_second_time_is_a_conflict_and_leaves_no_gap(api, make):
@@ -191,7 +191,7 @@ def test_a_second_time_is_a_conflict_and_leaves_no_gap(api, make):
     assert make.graduate()["id"] == 2
 
 
-def test_who_has_withdrawn_can_not_graduate_unless_active_again(api, make):
+def test_a_withdrawn_student_can_not_graduate_unless_active_again(api, make):
     student = make.student()
     api.ok(api.patch(f"/students/{student['id']}", {"status": "WITHDRAWN"}))
 
@@ -309,7 +309,7 @@ def test_a_page_is_a_bare_array_in_order_of_number(api, seven, query, expected):
     assert numbers(api, **query) == expected
 
 
-def test_the_order_is_that_of_the_numbers_wherever_the_rows_lie(api, seven):
+def test_graduates_are_in_the_order_of_numbers_also_after_a_row_is_rewritten(api, seven):
     with in_transaction(SchoolBinding(api.school)):
         # A row that is written anew lies behind the others.
         db.session.query(Graduate).filter_by(number=3).update({"graduation_class": "SSS 3"})

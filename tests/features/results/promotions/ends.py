@@ -62,7 +62,7 @@ class End(Arms):
         return self.api.post("/promotions?dry_run=true", self.body(*moves, **fields))
 
     def rehearsal(self, *moves: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        """What a dry run answers."""
+        """The answer of a dry run."""
         return self.api.ok(self.rehearse(*moves, **fields))
 
     def commit(self, *moves: dict[str, Any], **fields: Any) -> Any:
@@ -72,7 +72,7 @@ class End(Arms):
         return self.api.post("/promotions", self.body(*moves, **fields))
 
     def promoted(self, *moves: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        """What a commit answers."""
+        """The answer of a commit."""
         return self.api.ok(self.commit(*moves, **fields))
 
     def undo(self, promotion: dict[str, Any]) -> Any:
@@ -102,11 +102,11 @@ class End(Arms):
         return self.api.ok(self.api.put("/promotion-rules", list(rules)))
 
     def students_of(self, cohort: dict[str, Any]) -> set[str]:
-        """Who is in a cohort."""
+        """The students of a cohort."""
         return {student["id"] for student in self.api.ok(self.api.get(f"/cohorts/{cohort['id']}/students"))}
 
     def stored(self) -> dict[str, Any]:
-        """The rows of every table that a promotion changes, but for what tells of promotions themselves."""
+        """The rows of every table that a promotion changes, but for the tables of promotions themselves."""
         with self.api.app.app_context(), in_transaction(SchoolBinding(self.api.school)):
             return {table: db.session.execute(text(sql)).scalars().all() for table, sql in _ROWS.items()}
 

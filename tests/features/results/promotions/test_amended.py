@@ -39,7 +39,7 @@ def refused(end, answer, status=409):
     return message(answer)
 
 
-# What holds
+# Amendments
 
 
 def test_a_student_repeats_after_all_and_is_told_so_from_then_on(api, end):
@@ -91,7 +91,7 @@ def test_a_student_repeats_after_all_and_is_told_so_from_then_on(api, end):
     assert end.stored() == before
 
 
-def test_what_is_so_already_changes_nothing(end):
+def test_the_same_outcome_again_changes_nothing(end):
     promotion = end.promoted()
     student = end.everybody[0]
     stored = end.stored()
@@ -102,7 +102,7 @@ def test_what_is_so_already_changes_nothing(end):
     assert (end.stored(), audited(end, student)) == (stored, [])
 
 
-def test_who_goes_to_another_arm_keeps_subjects_and_scores(api, end):
+def test_a_student_amended_to_another_arm_keeps_subjects_and_scores(api, end):
     promotion = end.promoted()
     student = end.everybody[0]
     score(end, student)
@@ -176,7 +176,7 @@ def test_undoing_gives_back_a_place_and_an_elective_that_were_there_before(api, 
     assert end.stored() == before
 
 
-def test_who_was_moved_by_hand_goes_on_from_there_and_has_not_moved_since(api, make, end):
+def test_a_student_moved_by_hand_is_amended_from_there_and_has_not_moved_since(api, make, end):
     arm = make.batch(end.above)["id"]
     before = end.stored()
     promotion = end.promoted()
@@ -193,7 +193,7 @@ def test_who_was_moved_by_hand_goes_on_from_there_and_has_not_moved_since(api, m
     assert end.stored() == before
 
 
-def test_who_is_moved_after_an_amendment_has_moved_since(make, end):
+def test_a_student_moved_after_an_amendment_has_moved_since(make, end):
     promotion = end.promoted()
     student = end.everybody[0]
     amended(end, promotion, student, "PROMOTED_ON_TRIAL", end.above["id"])
@@ -235,7 +235,7 @@ def code_of(end, student):
 
 
 def verification(end, student, code=None):
-    """What verification says of the student's newest card, or of that with the code."""
+    """The answer of verification about the student's newest card, or about the one with the code."""
     code = code or code_of(end, student)
     answer = end.api.ok(end.api.using(token=None).get(f"/verify/{end.api.school}/{code}"))
     return answer["state"], answer["note"]
@@ -280,7 +280,7 @@ def test_a_paper_has_the_note_on_class_figures_and_then_that_on_the_promotion(ap
     assert verification(end, first, codes[first]) == ("CURRENT", figures)
 
 
-# What is refused
+# Refusals
 
 
 def published_in_next_session(end, student):
@@ -359,7 +359,7 @@ def test_a_withdrawn_student_goes_into_no_class_and_does_not_graduate(api, end):
     assert amended(end, promotion, student, "LEFT_OUT")["outcome"] == "LEFT_OUT"
 
 
-def test_who_graduated_by_hand_does_not_graduate_again(make, end):
+def test_a_student_graduated_by_hand_does_not_graduate_again(make, end):
     promotion = end.promoted()
     student = end.everybody[0]
     make.graduate({"id": student})
@@ -449,7 +449,7 @@ def test_to_and_from_graduating_needs_that_permission_too(make, end):
         assert refused(end, end.amend(promotion, pupil, outcome, batch), 403) == words
     end.api = make.caller("write:cohorts", "write:graduates")
     answer = amended(end, promotion, graduate, "REPEATED", end.again["id"])
-    # Figures are for who reads results.
+    # Figures are for readers of results.
     assert (answer["average"], answer["outcome"]) == (None, "REPEATED")
 
 

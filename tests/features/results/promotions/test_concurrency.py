@@ -27,7 +27,7 @@ WAITING = text(
     "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     " AND query LIKE :query"
 )
-# What undoing sends first; the lock of assessments is its second statement, of which PostgreSQL need not tell the text.
+# The first statement of undoing; the lock of assessments is the second, and PostgreSQL need not tell its text.
 LOCKING = "SELECT cohorts.id%"
 SCORING = "SELECT assessments.total_points%"
 
@@ -44,7 +44,7 @@ def standing_of(end):
     return [promotion["id"] for promotion in listed if promotion["undone_at"] is None]
 
 
-def test_must_hold_6_twenty_who_commit_the_same_make_one_promotion(end):
+def test_must_hold_6_twenty_commits_of_the_same_make_one_promotion(end):
     moves = [end.move(end.first, promote_to=None), end.move(end.second)]
     body = end.body(*moves, fingerprint=end.rehearsal(*moves)["fingerprint"])
 
@@ -73,7 +73,7 @@ def test_of_different_promotions_of_a_batch_one_is_made(end):
 
 
 def test_committing_enrolling_reopening_and_undoing_wait_in_no_circle(end):
-    """Whichever comes first: nobody is in two classes of the next session, and what is promoted is published."""
+    """Whichever comes first: nobody is in two classes of the next session, and promoted results are published."""
     api = end.api
     body = end.body(fingerprint=end.rehearsal()["fingerprint"])
     publications = [publication["id"] for publication in end.listed(cohort=end.cohort["id"])]
@@ -181,7 +181,7 @@ def test_must_hold_6_a_server_that_is_killed_leaves_nothing_of_it(end, tenancy, 
                 assert not answer.done(), answer.result()
                 return read_value(watching, WAITING, query=query)
 
-            pid = wait_for(blocked, "the last of what it writes")
+            pid = wait_for(blocked, "its last write")
             service.process.kill()
             service.process.wait()
         wait_for(lambda: read_value(watching, GONE, pid=pid), "the end of the server's transaction")
@@ -195,7 +195,7 @@ def test_must_hold_6_a_server_that_is_killed_leaves_nothing_of_it(end, tenancy, 
 
 
 def send(service, api, method, path, body):
-    """Send a request; answers what was answered, None where nothing was."""
+    """Send a request; gives the answer, or None where there was none."""
     try:
         return urllib3.request(
             method,
@@ -234,7 +234,7 @@ def test_a11_of_reopening_a_card_of_another_class_and_promoting_by_it_one_is_ref
 
 
 @pytest.mark.skipif(on_citus(), reason="the operator's connection is to another server than the school's")
-def test_a11_who_promotes_waits_for_who_reopens_the_card_and_is_refused(committing, tenancy):
+def test_a11_a_promotion_waits_for_the_reopening_of_a_card_and_is_refused(committing, tenancy):
     make, api = committing, committing.api
     end = End(make, students=1, subjects=1)
     first, _ = end.published()
@@ -248,14 +248,14 @@ def test_a11_who_promotes_waits_for_who_reopens_the_card_and_is_refused(committi
 
     with ThreadPoolExecutor() as threads, tenancy.admin.begin() as reopening:
         reopening.execute(text(f'SET LOCAL search_path TO "{schema_name(api.school)}"'))
-        # As reopening does: the card, and then what says that it is reopened.
+        # As reopening does: the card, and then the state of its publication.
         reopening.execute(
             text("SELECT id FROM report_cards WHERE publication_id = :id FOR NO KEY UPDATE"),
             {"id": first["id"]},
         )
         with watching_schools(tenancy) as watching:
             promoting = threads.submit(lambda: api.using().post("/promotions", body))
-            wait_for(lambda: read_value(watching, WAITING, query=LOCKING), "who promotes, at the card")
+            wait_for(lambda: read_value(watching, WAITING, query=LOCKING), "the promotion, at the card")
         reopening.execute(
             text(
                 "UPDATE publications SET state = 'REOPENED', reopened_at = now(), reopened_by = 'x',"

@@ -120,7 +120,7 @@ class Many:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_must_hold_12_a_preview_is_what_a_second_computing_says_and_what_is_done(make, seed):
+def test_must_hold_12_a_preview_equals_a_second_computing_and_the_commit(make, seed):
     random = Random(seed)
     many = Many(make, 120, random)
     end, api = many.end, make.api
@@ -203,7 +203,7 @@ def exactly(result: Any) -> Any:
 
 
 def decide_some(end: End, decisions: list[dict[str, Any]], random: Random) -> None:
-    """Decide of those of whom somebody has to, and of some others, in every way that there is."""
+    """Decide all students who need a decision, and some others, in every way that there is."""
     above = end.above["id"]
     # Batches and students of equal names come in the order of their ids, which each run has others of.
     for decision in sorted(decisions, key=lambda row: row["student"]["admission_number"]):
@@ -224,7 +224,7 @@ def decide_some(end: End, decisions: list[dict[str, Any]], random: Random) -> No
 def becomes(
     by_rule: str, withdrawn: bool, override: dict[str, Any] | None, move: dict[str, Any]
 ) -> tuple[str | None, str | None]:
-    """What becomes of a student, in other words: the outcome, and the batch."""
+    """The outcome of a student in other words, and the batch."""
     if override is None and withdrawn:
         return "LEFT_OUT", None
     outcome = (override or {}).get("outcome") or (None if by_rule == "NO_RESULT" else by_rule)

@@ -1,4 +1,4 @@
-"""Promoting: what a dry run shows, what a commit does, and who is refused."""
+"""Promoting: dry runs, commits, and refusals."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def logged(api, entity, record):
     return [(entry["action"], entry["old"], entry["new"]) for entry in entries]
 
 
-# What is seen, and what is done
+# Dry runs and commits
 
 
-def test_a_dry_run_shows_what_becomes_of_each_student(api, make, published):
+def test_a_dry_run_shows_the_outcome_of_each_student(api, make, published):
     end = published
     end.rules({"minimum_average": 80, "trial_average": 76})
     first, second = end.students[end.second]
@@ -88,7 +88,7 @@ def test_a_dry_run_shows_what_becomes_of_each_student(api, make, published):
     assert api.ok(api.get("/audit", query_string={"entity": "promotion"}))["total"] == 0
 
 
-def test_a_commit_does_what_was_seen(api, published):
+def test_a_commit_does_as_its_dry_run(api, published):
     end = published
     end.rules({"minimum_average": 80})
     repeats = end.students[end.second][1]
@@ -162,7 +162,7 @@ def test_the_session_may_be_named(api, published):
     assert end.rehearsal(session=name) == end.rehearsal()
 
 
-# Nobody commits what they have not seen
+# Nobody commits without having seen
 
 
 def test_a_commit_needs_a_fingerprint(published):
@@ -177,7 +177,7 @@ def test_a_commit_needs_a_fingerprint(published):
     assert end.students_of(end.above) == set()
 
 
-def test_what_has_changed_since_has_to_be_seen_again(api, make, published):
+def test_changes_since_the_dry_run_have_to_be_seen_first(api, make, published):
     end = published
     changes = {
         "rules": lambda: end.rules({"minimum_average": 10}),
@@ -229,7 +229,7 @@ def test_without_rules_an_average_of_40_is_enough(end):
     assert of(seen, end.everybody[1])["reasons"][0]["message"] == "The average is 39.99, below 40."
 
 
-def test_the_rule_of_the_level_goes_before_that_of_all_others(published):
+def test_the_rule_of_the_level_goes_before_the_general_one(published):
     end = published
     end.rules({"minimum_average": 100}, {"level": "Junior Secondary", "minimum_average": 20})
     assert set(outcomes(end.rehearsal())) == {"PROMOTED"}
@@ -302,7 +302,7 @@ def test_a_subject_dropped_earlier_is_neither_failed_nor_taken(api, make, end):
 # Graduating
 
 
-def test_who_is_promoted_from_the_last_class_graduates(api, published):
+def test_a_student_promoted_from_the_last_class_graduates(api, published):
     end = published
     end.rules({"minimum_average": 80, "trial_average": 10})
     moves = [end.move(batch, promote_to=None) for batch in (end.first, end.second)]
@@ -324,7 +324,7 @@ def test_who_is_promoted_from_the_last_class_graduates(api, published):
     assert not [row for row in rows for student in graduated if student in row]
 
 
-def test_who_graduates_leaves_on_the_day_of_the_move(api, published):
+def test_a_graduate_leaves_on_the_day_of_the_move(api, published):
     end = published
     end.rules({"minimum_average": 80})
     start = int(api.ok(api.get(f"/sessions/{end.session}"))["start_date"][:4])
@@ -404,8 +404,8 @@ def test_a_promotion_without_graduates_needs_no_such_permission(make, published)
     assert end.commit().status_code == 200
 
 
-def test_averages_are_shown_to_who_may_read_results_alone(api, make, published):
-    """In a dry run and in the answer of the commit; what becomes of a student is shown to whoever decides it."""
+def test_averages_are_shown_to_readers_of_results_alone(api, make, published):
+    """In a dry run and in the answer of the commit; the outcome of a student is shown to its deciders."""
     end = published
     end.rules({"minimum_average": 89, "maximum_failed": 0, "minimum_terms": 1})
     whole = end.rehearsal()
@@ -462,7 +462,7 @@ def test_a_decision_goes_before_the_rule_and_keeps_its_reason(make, published):
     assert end.students_of(end.again) == {first}
 
 
-def test_who_has_no_result_needs_a_decision(make, published):
+def test_a_student_without_result_needs_a_decision(make, published):
     end = published
     late = make.enrolled(end.cohort, batch=end.first)[0]
     number = end.admission_numbers([late])[0]
@@ -484,7 +484,7 @@ def test_who_has_no_result_needs_a_decision(make, published):
     assert of(end.promoted(), late)["outcome"] == "PROMOTED"
 
 
-def test_a_batch_alone_decides_nothing_for_who_has_no_result(make, published):
+def test_a_batch_alone_decides_nothing_for_a_student_without_result(make, published):
     end = published
     late = make.enrolled(end.cohort, batch=end.first)[0]
     end.decide(late, batch=end.above["id"])
@@ -493,7 +493,7 @@ def test_a_batch_alone_decides_nothing_for_who_has_no_result(make, published):
     assert list(errors(end.commit())) == ["overrides"]
 
 
-def test_who_repeats_where_nobody_can_needs_a_decision(published):
+def test_a_repeater_of_a_move_without_repeat_in_needs_a_decision(published):
     end = published
     end.rules({"minimum_average": 80})
     repeats = end.everybody[-1]
@@ -508,7 +508,7 @@ def test_who_repeats_where_nobody_can_needs_a_decision(published):
     assert of(end.promoted(*moves), repeats)["to_batch"] == end.again["id"]
 
 
-def test_who_is_not_active_is_left_out_and_can_be_nothing_else(api, published):
+def test_a_student_not_active_is_left_out_and_can_be_nothing_else(api, published):
     end = published
     gone = end.everybody[0]
     api.ok(api.patch(f"/students/{gone}", {"status": "WITHDRAWN"}))
@@ -531,7 +531,7 @@ def test_who_is_not_active_is_left_out_and_can_be_nothing_else(api, published):
     assert gone not in end.students_of(end.above)
 
 
-def test_who_is_promoted_from_a_last_class_needs_a_batch(published):
+def test_a_student_promoted_from_a_last_class_by_decision_needs_a_batch(published):
     end = published
     student = end.everybody[0]
     moves = [end.move(end.first, promote_to=None), end.move(end.second)]
@@ -642,7 +642,7 @@ def test_results_have_to_be_published(api, end):
     assert end.rehearse(end.move(end.first)).status_code == 409
 
 
-def test_it_is_the_latest_term_in_which_something_counts(api, end):
+def test_a_promotion_rests_on_the_latest_term_in_which_something_counts(api, end):
     end.published(term="FIRST")
     end.mark("THIRD", include_in_final=False)
     assert end.rehearse().status_code == 200
@@ -686,7 +686,7 @@ def test_categories_count_by_the_weights_of_each_class_itself(api, make, end):
     assert message(answers[0]) == message(answers[1])
 
 
-def test_who_is_in_another_batch_of_the_next_session_is_named(make, published):
+def test_a_student_in_another_batch_of_the_next_session_is_named(make, published):
     end = published
     student, other = end.students[end.first]
     make.enrolled(end.again, {"id": student})
@@ -698,7 +698,7 @@ def test_who_is_in_another_batch_of_the_next_session_is_named(make, published):
     assert end.admission_numbers([other])[0] not in message(answer)
 
 
-def test_who_is_in_the_very_batch_already_stays_there(make, published):
+def test_a_student_in_the_very_batch_already_stays_there(make, published):
     end = published
     student = end.everybody[0]
     make.enrolled(end.above, {"id": student})
@@ -721,7 +721,7 @@ def test_a_class_with_nobody_in_it_is_promoted(make, end):
     assert promotion["decisions"] == []
 
 
-def test_who_has_moved_between_arms_has_the_result_of_where_they_were(api, make, end):
+def test_a_mover_between_arms_has_the_result_of_the_former_arm(api, make, end):
     end.mark()
     end.published()
     student = end.students[end.first][0]
@@ -732,10 +732,10 @@ def test_who_has_moved_between_arms_has_the_result_of_where_they_were(api, make,
     assert (decision["from_batch"], decision["average"]) == (end.second, 90)
 
 
-# What is seen of it elsewhere
+# A promotion as seen elsewhere
 
 
-def test_what_promotion_rests_on_is_not_reopened(api, published):
+def test_a_publication_under_a_promotion_is_not_reopened(api, published):
     end = published
     promotion = end.promoted(end.move(end.first))
     publications = {publication["batch"]: publication for publication in end.listed(cohort=end.cohort["id"])}
@@ -751,7 +751,7 @@ def test_what_promotion_rests_on_is_not_reopened(api, published):
     assert end.reopen(publications[end.first]).status_code == 200
 
 
-def test_what_the_promotion_of_another_arm_rests_on_is_not_reopened(api, published):
+def test_a_publication_under_the_promotion_of_another_arm_is_not_reopened(api, published):
     """A student who has gone to the other arm since is promoted there, by the card that they have here."""
     end = published
     student = end.students[end.first][0]

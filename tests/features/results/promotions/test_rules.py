@@ -1,4 +1,4 @@
-"""Rules of promotion: what is taken, what comes back, and what a rule says of a result."""
+"""Rules of promotion: storing and reading them, refusals, and the verdict of a rule on a result."""
 
 from __future__ import annotations
 
@@ -147,11 +147,11 @@ def test_reading_and_replacing_are_few_messages_however_many_there_are(api, make
         assert len(sent) == 1
 
 
-# What a rule says, against a second computing of it
+# The verdict of a rule, against a second computing of it
 
 
 def says(minimum, trial, required, percent, failed, terms, result, last):
-    """A rule in other words: in fractions, and by what promotes rather than by what speaks against it."""
+    """A rule in other words: in fractions, and by conditions for promoting rather than reasons against it."""
     if result is None:
         return "NO_RESULT"
     average, has, pass_mark, percents = result
@@ -168,7 +168,7 @@ def says(minimum, trial, required, percent, failed, terms, result, last):
     return "REPEATED"
 
 
-def test_what_a_rule_says_against_a_second_computing():
+def test_the_verdict_of_a_rule_equals_a_second_computing():
     random, outcomes = Random(16), set()
     subjects = ["a", "b", "c", "d"]
 

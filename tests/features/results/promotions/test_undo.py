@@ -13,7 +13,7 @@ original, end = prepared_for_each(End.with_results)
 
 
 def refused(end, promotion):
-    """See that undoing is refused and changes nothing; answers whom it names, and what rests on it."""
+    """See that undoing is refused and changes nothing; answers the named students, each with what rests on it."""
     before = end.stored()
     answer = end.undo(promotion)
     assert answer.status_code == 409, answer.get_json()
@@ -50,7 +50,7 @@ def test_must_hold_12_seen_before_done_as_seen_and_taken_back(api, end):
     assert api.ok(api.get("/promotions"))["total"] == 2
 
 
-def test_it_is_undone_once(end):
+def test_a_promotion_is_undone_once(end):
     promotion = end.promoted()
     end.api.ok(end.undo(promotion))
 
@@ -164,7 +164,7 @@ def graduated(end, student):
         (graduated, "moved or removed since"),
     ],
 )
-def test_it_is_not_undone_when_something_rests_on_it(end, act, what):
+def test_a_promotion_is_not_undone_when_something_rests_on_it(end, act, what):
     promotion = end.promoted()
     student = end.students[end.second][0]
 
@@ -173,7 +173,7 @@ def test_it_is_not_undone_when_something_rests_on_it(end, act, what):
     assert refused(end, promotion) == {end.admission_numbers([student])[0]: what}
 
 
-def test_what_is_taken_back_rests_on_it_no_more(api, end):
+def test_records_taken_back_rest_on_a_promotion_no_more(api, end):
     promotion = end.promoted()
     student = end.everybody[0]
     elective(end, student)
@@ -188,7 +188,7 @@ def test_what_is_taken_back_rests_on_it_no_more(api, end):
     assert end.undo(promotion).status_code == 200
 
 
-def test_what_is_of_another_session_does_not_rest_on_it(api, make, end):
+def test_records_of_another_session_do_not_rest_on_a_promotion(api, make, end):
     promotion = end.promoted()
     student = end.everybody[0]
     term = end.make.term({"id": end.session}, term="SECOND")
@@ -199,7 +199,7 @@ def test_what_is_of_another_session_does_not_rest_on_it(api, make, end):
     assert end.undo(promotion).status_code == 200
 
 
-def test_who_was_left_out_or_was_there_already_has_nothing_that_rests_on_it(make, end):
+def test_records_of_students_left_out_or_there_already_do_not_rest_on_a_promotion(make, end):
     left_out, there = end.students[end.first]
     end.decide(left_out, "LEFT_OUT")
     make.enrolled(end.above, {"id": there})
@@ -264,7 +264,7 @@ def test_a_graduate_whose_data_were_erased_stays_one(api, end):
     assert list(refused(end, promotion).values()) == ["their data were erased"]
 
 
-def test_who_is_a_student_again_takes_what_is_compulsory_since(api, make, end):
+def test_a_student_again_takes_subjects_that_are_compulsory_since(api, make, end):
     promotion = end.promoted(end.move(promote_to=None))
     since = make.cohort_subject(end.cohort)
 

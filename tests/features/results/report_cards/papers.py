@@ -1,4 +1,4 @@
-"""What stands in a PDF, as poppler reads it."""
+"""The texts and pages of a PDF, as poppler reads it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def places_of(pdf: bytes, words: Collection[str]) -> list[set[tuple[str, ...]]]:
 
 
 def _at_one_height(boxes: list[tuple]) -> Iterator[tuple[tuple, tuple]]:
-    """Pair the boxes of which neither is wholly above the other."""
+    """Pair boxes where neither is wholly above the other."""
     boxes = sorted(boxes, key=lambda box: box[1])
     for place, first in enumerate(boxes):
         below = takewhile(lambda other, bottom=first[3]: other[1] < bottom, islice(boxes, place + 1, None))

@@ -90,7 +90,7 @@ def check(document, pdf):
 
 @needs_poppler
 @pytest.mark.parametrize("positions", ["BOTH", "BATCH", "COHORT", "NONE"])
-def test_a_card_on_a_screen_says_what_its_paper_says(arms, api, positions):
+def test_a_card_on_a_screen_has_the_content_of_its_paper(arms, api, positions):
     settings = {"positions": positions, "show_teachers": True}
     api.ok(api.patch("/result-settings", settings))
     arms.published()
@@ -104,7 +104,7 @@ def test_a_card_on_a_screen_says_what_its_paper_says(arms, api, positions):
         assert (figures["cohort"] is not None) == (positions in {"BOTH", "COHORT"})
         assert [subject["position"] is None for subject in document["subjects"]] == [positions == "NONE"] * 2
         assert all(subject["teachers"] == [] for subject in document["subjects"])
-        # What verifies the paper is the paper's alone.
+        # The address of verification is on the paper alone.
         assert "verify" not in str(document)
 
 
@@ -128,7 +128,7 @@ def test_scores_that_are_not_published_are_in_percent_and_total_alone(unmarked, 
 
 
 @needs_poppler
-def test_a_draft_on_a_screen_says_what_its_paper_says_and_is_for_staff(unmarked, api, make):
+def test_a_draft_on_a_screen_has_the_content_of_its_paper_and_is_for_staff(unmarked, api, make):
     unmarked.mark()
     student = unmarked.students[unmarked.first][0]
     _, guardian = guardian_of(make, student)
@@ -308,7 +308,7 @@ def test_papers_of_random_cards_have_every_figure_of_their_documents(seed):
 
 
 @needs_poppler
-def test_a_guardian_sees_by_two_requests_what_the_paper_says_and_after_the_promotion_too(make, api):
+def test_a_guardian_reads_the_content_of_the_paper_by_two_requests_also_after_the_promotion(make, api):
     end = End(make)
     end.published()
     student = end.students[end.first][0]

@@ -72,6 +72,6 @@ def test_a_family_sees_the_position_that_the_card_shows(api, make, arms, positio
     assert mother.get(f"/students/{student}/report-cards").status_code == 403
 
 
-def test_a_student_who_is_unknown_or_of_another_school_has_no_list(api, make_other):
+def test_a_student_unknown_or_of_another_school_has_no_list(api, make_other):
     for student in (str(uuid4()), make_other.student()["id"]):
         assert api.get(f"/students/{student}/report-cards").status_code == 404

@@ -1,4 +1,4 @@
-"""What a school chooses for its papers: the order of names, who signs, its time zone; and a class with a single arm."""
+"""Choices of a school for its papers: the order of names, signatures, its time zone; and a class with a single arm."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_papers_and_pages_tell_days_in_the_schools_time_zone(arm, api, place, zo
     paper = card(api, arm.student).data
     assert f"Published {day}" in plain_text(paper)
 
-    # Whatever is chosen afterwards: what is published stays as it is.
+    # A later choice changes no published card.
     api.ok(api.patch("/settings", {"time_zone": "Africa/Cairo"}))
 
     assert card(api, arm.student).data == paper
@@ -133,7 +133,7 @@ def test_names_stand_in_the_order_that_was_chosen_when_they_were_published(arm, 
     assert name in [cell.value for cell in load_workbook(BytesIO(sheet))["Broadsheet"]["C"]]
 
 
-def test_who_signs_is_what_was_chosen_when_they_were_published(arm, api):
+def test_cards_have_the_signatures_chosen_when_they_were_published(arm, api):
     papers = {}
     (publication,) = arm.published(arm.first)
     for number, signatures in enumerate(("NONE", "LINES", "PICTURES"), start=2):
@@ -154,7 +154,7 @@ def test_who_signs_is_what_was_chosen_when_they_were_published(arm, api):
     assert "Form teacher" in plain_text(papers["LINES"])
 
 
-def test_a_card_says_what_its_signs_mean(arm, api):
+def test_a_card_explains_its_signs(arm, api):
     arm.published(arm.first)
 
     text = plain_text(card(api, arm.student).data)
@@ -186,14 +186,14 @@ def test_a_cohort_with_a_single_arm_is_printed_without_it(arm, api, place):
         assert {name.split("/")[0] for name in archive.namelist()} == {"SSS 1"}
     title = load_workbook(BytesIO(papers["sheet"]))["Broadsheet"]["A2"].value
     assert title.startswith("Broadsheet of SSS 1, First term")
-    # A workbook to fill in is of that arm, whatever others there will be.
+    # A workbook to fill in is of that arm, since others may come.
     comments = api.get(f"/comments/download-sheet?batch={arm.first}&term=FIRST")
     assert "SSS 1 A" in str(comments.headers["Content-Disposition"])
-    # What the API has is as it was.
+    # The API names the arm as ever.
     assert publication["batch_name"] == "A"
     assert api.ok(api.get(f"/students/{arm.student}/results?term=FIRST"))["batch_name"] == "A"
 
-    # A second arm changes nothing of what is published; what is live has two arms.
+    # A second arm changes nothing that is published; live readings have two arms.
     arm.make.batch(arm.cohort, name="B")
 
     assert card(api, arm.student).data == papers["card"]
@@ -220,7 +220,7 @@ def test_no_paper_calls_a_class_a_cohort(make, api):
     assert [text for text in shown if "cohort" in text.lower()] == []
 
 
-def test_what_a_sheet_is_of_is_not_printed(arm, api):
+def test_the_details_of_a_workbook_are_hidden(arm, api):
     arm.mark()
     paper = arm.papers["FIRST", arm.subjects[0]["id"]]["id"]
 

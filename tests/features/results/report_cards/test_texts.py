@@ -1,4 +1,4 @@
-"""Texts of a school on its paper: each is printed as it is, whatever stands in it."""
+"""Texts of a school on its paper: each is printed as it is, also with markup in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.features.scores.scoresheets.sheets import sheet_of
 
 pytestmark = pytest.mark.program
 
-# Typst's, HTML's and JSON's markup, what begins and never ends, a backslash at the end.
+# Typst's, HTML's and JSON's markup, parts that begin and never end, a backslash at the end.
 MARKUP = "#let x=1 $x$ *b* _i_ `r` @a <b>&amp; // /* [( { \"' \\"
 # Letters that no font of ours has, a word too long for a line, a letter with more marks than there are.
 NAME = f"{MARKUP} 张😀 {'Ọ' * 20} {'o' + chr(0x301) * 24}"

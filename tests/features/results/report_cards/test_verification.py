@@ -1,4 +1,4 @@
-"""Verification: what a code tells, and that without one nothing is told."""
+"""Verification: a code tells the content of its card, and without one nothing is told."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def made_arms(prepared):
 
 @pytest.fixture
 def anyone(api):
-    """Whoever holds the paper: no token, no school."""
+    """A holder of the paper: no token, no school."""
     return api.using(token=None, school=None)
 
 
@@ -63,7 +63,7 @@ def verify(anyone, school, code, accept="application/json"):
     return anyone.get(f"/verify/{school}/{code}", headers={"Accept": accept})
 
 
-def test_a_code_tells_what_its_card_says_and_no_more(arms, api, anyone, place):
+def test_a_code_tells_the_content_of_its_card_and_no_more(arms, api, anyone, place):
     arms.published(arms.first)
     student = arms.students[arms.first][0]
     result = json.loads(api.get(f"/students/{student}/results?term=FIRST").data, parse_float=str)
@@ -208,7 +208,7 @@ def statements(rehearsed, monkeypatch):
     return listening
 
 
-def test_whatever_can_not_be_verified_is_the_same(
+def test_all_failures_of_verification_are_answered_the_same(
     rehearsed, document, closed_place, place, anyone, change, statements
 ):
     """The same status, bytes and header fields; and the same statements, so that it takes as long."""
@@ -266,7 +266,7 @@ def test_whatever_can_not_be_verified_is_the_same(
         refused = answers["unknown code"]
         assert {name: answer for name, answer in answers.items() if answer != refused} == {}
         assert refused[0] == 404
-        # What is told is read after that, in one statement more.
+        # The content is read after that, in one statement more.
         sent = refused[3]
         assert (told[: len(sent)], len(told)) == (sent, len(sent) + 1)
 
@@ -371,7 +371,7 @@ def test_a_browser_is_shown_that_there_is_no_card(rehearsed, anyone, place):
     assert answer.status_code == 404
     page = shown_error(answer)
     assert "There is no report card with this code. Ask the school." in page
-    # Whatever was asked for is not in it.
+    # The request is not repeated in it.
     for school, code in ((uuid4(), uuid4()), (place.id, "x"), (place.id, "a/b"), ("x", "<b>bold")):
         other = verify(anyone, school, code, accept=HTML)
         assert (other.status_code, other.get_data(as_text=True)) == (404, page)
@@ -408,7 +408,7 @@ def test_a_browser_is_shown_when_the_service_can_answer_again(anyone, place, mon
     assert f"Come back in {answer.headers['Retry-After']} seconds" in shown_error(answer)
 
 
-def test_a_browser_is_shown_what_the_service_did_not_foresee(anyone, place, monkeypatch, logs):
+def test_a_browser_is_shown_a_page_for_an_unforeseen_error(anyone, place, monkeypatch, logs):
     limiter.limiter.storage.reset()
 
     def fail(**_traces):
@@ -507,7 +507,7 @@ def test_other_paths_are_logged_as_they_are(path):
 def test_verifying_is_a_statement_of_the_registry_and_a_message_to_the_school_or_two(
     arms, api, anyone, place, statements
 ):
-    """Who tries a code has it looked up; what the paper says is read where there is one."""
+    """Every code is looked up; the content of the paper is read where there is one."""
     arms.published(arms.first)
     code = code_of(api, arms.students[arms.first][0])
 

@@ -24,7 +24,7 @@ def reopen(api, publication):
     return api.post(f"/publications/{publication['id']}/reopening", {"reason": "x"})
 
 
-def test_whoever_is_enrolled_meanwhile_takes_what_becomes_compulsory(committing):
+def test_students_enrolled_meanwhile_take_a_subject_that_becomes_compulsory(committing):
     api, cohort = committing.api, committing.cohort()
     subjects = [committing.cohort_subject(cohort, elective=True) for _ in range(8)]
     students = [committing.student()["id"] for _ in range(12)]
@@ -42,7 +42,7 @@ def test_whoever_is_enrolled_meanwhile_takes_what_becomes_compulsory(committing)
         assert takers(api, subject) == sorted(students)
 
 
-def test_whoever_leaves_meanwhile_takes_nothing_that_becomes_compulsory(committing):
+def test_students_who_leave_meanwhile_take_no_subject_that_becomes_compulsory(committing):
     api, cohort = committing.api, committing.cohort()
     subjects = [committing.cohort_subject(cohort, elective=True) for _ in range(6)]
     students = committing.enrolled(cohort, *(committing.student() for _ in range(28)))
@@ -121,7 +121,7 @@ def test_a_publication_at_the_same_moment_has_the_takers_of_before(committing):
         assert arms.on_cards() == arms.takers[:1]
 
 
-def test_students_who_choose_and_drop_at_once_are_all_noted(committing):
+def test_choices_and_drops_at_once_are_all_noted(committing):
     arms = Chosen(committing)
     api = arms.api
     first, second = arms.published()

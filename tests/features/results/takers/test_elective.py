@@ -1,4 +1,4 @@
-"""A subject becomes elective or compulsory, and what that means for results."""
+"""A subject becomes elective or compulsory, with the consequences for results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_everyone_enrolled_takes_a_compulsory_subject_at_once(api, make):
     assert drop(api, subject, students[0]).status_code == 409
 
 
-def test_scores_stay_with_who_drops_a_subject_that_became_elective(api, make):
+def test_scores_stay_with_a_student_who_drops_a_subject_that_became_elective(api, make):
     taught = make.taught(1)
     assessment, (student,) = make.assessment(taught.subject, taught.term), taught.students
     entry = make.entry(assessment, student, taught.cohort["id"])
@@ -79,7 +79,7 @@ def test_a_change_is_in_the_audit_log_once_and_the_same_again_is_not(api, make):
     assert entries(api, entity="subject-enrollment") == []
 
 
-def test_an_unknown_subject_and_that_of_another_school_are_404(api, make_other):
+def test_an_unknown_subject_and_one_of_another_school_are_404(api, make_other):
     unknown, foreign = (
         change(api, {"id": identity}, True) for identity in (str(uuid4()), make_other.cohort_subject()["id"])
     )

@@ -1,4 +1,4 @@
-"""A term that is published keeps its takers: published again it has those of its cards, as changed while reopened."""
+"""A term that is published keeps its takers: published again it has its cards' takers, as changed while reopened."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_an_elective_taken_while_reopened_comes_onto_the_card_once_it_is_marked(
     assert arms.on_cards() == [taker, other]
 
 
-def test_who_takes_it_already_is_put_into_reopened_results_once(api, arms):
+def test_a_taker_already_is_put_into_reopened_results_once(api, arms):
     first, _ = arms.published()
     other = arms.students[arms.first][1]
     api.ok(change(api, arms.elective, False))
@@ -180,7 +180,7 @@ def test_each_reopened_publication_of_the_cohort_notes_it_and_no_other(api, make
     assert changed == {first["id"]: {arms.elective["id"]: noted}, second["id"]: {}}
 
 
-def test_a_taker_who_was_excused_from_everything_is_still_one(api, arms):
+def test_a_taker_excused_from_everything_is_still_one(api, arms):
     """The card is without the subject; a score that is found later brings it there."""
     taker = arms.takers[0]
     (entry,) = api.ok(
@@ -218,7 +218,7 @@ def test_a_subject_made_since_the_publication_has_its_present_takers(api, make, 
         assert forgotten["id"] in arms.subjects_of(student, term="FIRST")
 
 
-def test_who_has_come_with_a_part_in_the_term_has_the_present_subjects(api, make, arms):
+def test_a_newcomer_with_a_part_in_the_term_has_the_present_subjects(api, make, arms):
     first, _ = arms.published()
     api.ok(change(api, arms.elective, False))
     (late,) = make.enrolled(arms.cohort)
