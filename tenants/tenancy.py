@@ -103,14 +103,9 @@ class Tenancy:
         return engine
 
     @property
-    def serving_login(self) -> str:
-        """The role that serves requests; if schools are divided over several logins, the registry's."""
-        return self.placement.login
-
-    @property
     def one_login(self) -> bool:
         """Whether one login both serves and provisions."""
-        return self.serving_login == self.admin_url.username
+        return self.placement.login == self.admin_url.username
 
     @property
     def owner(self) -> str:
@@ -120,7 +115,7 @@ class Tenancy:
         """
         if self.one_login or self.placement.roles_sign_in:
             return self.admin_url.username or ""
-        return f"{self.serving_login}{OWNER_SUFFIX}"
+        return f"{self.placement.login}{OWNER_SUFFIX}"
 
     @property
     def becomes_roles(self) -> bool:

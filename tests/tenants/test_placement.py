@@ -119,7 +119,7 @@ def shared(server):
 def single_login(shared):
     """That installation; after the test it has its one login again, which serves all schools."""
     yield shared
-    login = shared.serving_login
+    login = shared.placement.login
     names = "SELECT rolname FROM pg_roles WHERE starts_with(rolname, %s) AND rolname NOT IN (%s, %s)"
     for (name,) in execute(shared.admin_url, names, (login, login, shared.owner)):
         drop_login(shared.admin_url, name)
@@ -139,7 +139,7 @@ def members(tenancy):
         "FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid "
         "WHERE m.set_option AND NOT m.inherit_option AND starts_with(m.member::regrole::text, %s) "
         "AND starts_with(r.rolname, 'school_') AND r.rolname <> %s",
-        (tenancy.serving_login, tenancy.serving_login),
+        (tenancy.placement.login, tenancy.placement.login),
     )
     members = {}
     for login, school in rows:
@@ -174,7 +174,7 @@ def test_more_logins_open_the_schools_that_exist_and_close_none(single_login):
     install(three)
 
     assert members(single_login) == {
-        single_login.serving_login: set(schools_of(single_login)),
+        single_login.placement.login: set(schools_of(single_login)),
         **divided(three),
     }
     assert all(
@@ -205,20 +205,20 @@ def test_fewer_logins_open_every_school_and_close_the_others_when_withdrawn(sing
     )
 
     assert revoke_unused_memberships(single_login) == 3
-    assert members(single_login) == {single_login.serving_login: set(schools_of(single_login))}
+    assert members(single_login) == {single_login.placement.login: set(schools_of(single_login))}
     can_sign_in = execute(
         single_login.admin_url,
         "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, %s)",
-        (single_login.serving_login,),
+        (single_login.placement.login,),
     )
-    assert can_sign_in == [(single_login.serving_login,)]
+    assert can_sign_in == [(single_login.placement.login,)]
 
     install(three)
     assert all(works(three, school_id) for school_id in schools_of(single_login))
 
 
 def test_logins_of_others_are_left_alone(single_login):
-    stranger = f"{single_login.serving_login}_copy"
+    stranger = f"{single_login.placement.login}_copy"
     role = f"school_{schools_of(single_login)[0].hex}"
     execute(single_login.admin_url, f"CREATE ROLE {quote_identifier(stranger)} LOGIN")
     execute(
@@ -282,7 +282,7 @@ def test_each_login_has_no_power_and_the_same_settings(two):
         two.admin_url,
         "SELECT rolname, rolcanlogin, rolinherit, rolsuper, rolcreaterole, rolcreatedb, rolreplication, "
         "rolbypassrls FROM pg_roles WHERE starts_with(rolname, %s) ORDER BY 1",
-        (two.serving_login,),
+        (two.placement.login,),
     )
     paths = {
         execute(two.serving_url.set(username=login), "SHOW search_path")[0][0]
@@ -297,7 +297,7 @@ def test_each_login_has_no_power_and_the_same_settings(two):
 
 
 def test_a_login_with_powers_is_refused_whichever_it_is(single_login):
-    login = f"{single_login.serving_login}_02"
+    login = f"{single_login.placement.login}_02"
     execute(single_login.admin_url, f"CREATE ROLE {quote_identifier(login)} LOGIN CREATEROLE")
 
     with pytest.raises(UnfitLogin, match="_02 has CREATEROLE"):

@@ -363,7 +363,7 @@ def names(damaged, school):
         "s": f'"{school.schema}"',
         "role": school.schema,
         "id": school.id,
-        "login": damaged.tenancy.serving_login,
+        "login": damaged.tenancy.placement.login,
         "owner": damaged.tenancy.owner,
         "operator": damaged.tenancy.admin_url.username,
         "db": f'"{damaged.tenancy.admin_url.database}"',
@@ -429,7 +429,7 @@ def test_damage_without_bound_is_counted(damaged, school):
     ],
 )
 def test_a_difference_that_may_be_intended_is_a_note(damaged, school, backups, change, noted):
-    change = change.format(s=f'"{school.schema}"', login=f'"{damaged.tenancy.serving_login}"')
+    change = change.format(s=f'"{school.schema}"', login=f'"{damaged.tenancy.placement.login}"')
     with damaged.by(change) as tenancy:
         report = verify(tenancy, folder=backups)
 

@@ -25,7 +25,7 @@ def take_roles_away(tenancy: Tenancy) -> None:
     for (schema,) in schemas:
         execute(admin, f'DROP OWNED BY "{schema}"; DROP ROLE "{schema}"')
         if not tenancy.one_login:
-            login = tenancy.serving_login
+            login = tenancy.placement.login
             execute(
                 admin,
                 f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}";'

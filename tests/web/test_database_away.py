@@ -50,7 +50,7 @@ def running(settings):
 
 def terminate_backends(tenancy):
     """End every connection of the login that serves, and see them end."""
-    assert end_connections(tenancy.admin_url, tenancy.serving_login)
+    assert end_connections(tenancy.admin_url, tenancy.placement.login)
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +251,7 @@ def test_when_every_connection_is_taken_the_answer_is_503_and_then_it_works(sett
 def test_when_the_database_takes_no_more_connections_the_answer_is_503(
     settings, tenancy, document, own_place
 ):
-    login = f'"{tenancy.serving_login}"'
+    login = f'"{tenancy.placement.login}"'
     with running(settings) as app:
         caller = ApiClient(app, document, own_place.admin_token, own_place.id)
         with tenancy.admin.begin() as connection:
@@ -268,7 +268,7 @@ def test_connections_that_are_exhausted_are_told_from_a_database_that_is_away(
     settings, tenancy, document, own_place, logs
 ):
     """Whoever has a connection is served, and health says so: nobody would be helped by another process."""
-    login = f'"{tenancy.serving_login}"'
+    login = f'"{tenancy.placement.login}"'
     with running(settings) as app:
         caller = ApiClient(app, document, own_place.admin_token, own_place.id)
         with tenancy.admin.begin() as connection:

@@ -69,7 +69,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def functions(tenancy):
     """What a node has in its registry."""
-    login = tenancy.serving_login
+    login = tenancy.placement.login
     execute(
         tenancy.admin_url,
         f"CREATE TABLE registry.shards (shard bigint); {ENTER_NODE}; {CLIENT_GRANT};"

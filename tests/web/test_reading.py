@@ -137,7 +137,7 @@ def test_a_connection_that_died_in_the_pool_is_replaced(app, tenancy, document):
     api = ApiClient(app, document, place.admin_token, place.id)
     api.ok(api.get("/classrooms"))
     for path in ("/classrooms", "/students/import-template"):
-        assert end_connections(tenancy.admin_url, tenancy.serving_login)
+        assert end_connections(tenancy.admin_url, tenancy.placement.login)
         assert api.get(path).status_code == 200
 
 

@@ -245,7 +245,7 @@ def test_without_a_registry_the_message_names_init(server, make_engine):
 
 def test_a_login_that_was_never_let_in_is_told_to_install(server, make_engine):
     with installation(server) as tenancy:
-        stranger = f"{tenancy.serving_login}_2"
+        stranger = f"{tenancy.placement.login}_2"
         execute(tenancy.admin_url, f"CREATE ROLE \"{stranger}\" LOGIN PASSWORD 'a password'")
         database = tenancy.admin_url.database
         execute(tenancy.admin_url, f'GRANT CONNECT ON DATABASE "{database}" TO "{stranger}"')

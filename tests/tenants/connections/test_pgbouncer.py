@@ -75,7 +75,7 @@ def test_two_applications_share_one_backend(settings, tenancy, document, place):
     rows = execute(
         tenancy.admin_url,
         "SELECT usename, count(*) FROM pg_stat_activity WHERE starts_with(usename, %s) GROUP BY 1",
-        (tenancy.serving_login,),
+        (tenancy.placement.login,),
     )
     for app in apps:
         with app.app_context():

@@ -47,7 +47,7 @@ def school(tenancy):
 
 def kill(tenancy):
     """Let the server end every connection of the serving login; answer how many there were."""
-    return end_connections(at_schools(tenancy.admin_url), tenancy.serving_login)
+    return end_connections(at_schools(tenancy.admin_url), tenancy.placement.login)
 
 
 def do(sessions, school, *steps, read_only=False):
@@ -204,7 +204,7 @@ def test_requests_leave_no_transaction_open(app, document, tenancy, place):
         open_ones = execute(
             tenancy.admin_url,
             "SELECT query FROM pg_stat_activity WHERE usename = %s AND state LIKE 'idle in transaction%%'",
-            (tenancy.serving_login,),
+            (tenancy.placement.login,),
         )
         assert open_ones == []
 
@@ -447,7 +447,7 @@ def test_where_postgresql_takes_no_more_connections_the_open_ones_serve(
 ):
     sessions = bound_sessions(make_engine(pool_size=3), options)
     first = served_by(sessions, school)
-    login = f'"{tenancy.serving_login}"'
+    login = f'"{tenancy.placement.login}"'
     execute(tenancy.admin_url, f"ALTER ROLE {login} NOLOGIN")
 
     try:

@@ -272,11 +272,11 @@ def test_a_schools_role_can_do_nothing_by_itself(few):
         few.admin_url,
         "SELECT member::regrole::text, inherit_option, set_option, admin_option FROM pg_auth_members "
         "WHERE roleid = %s::regrole AND member = %s::regrole",
-        (school.schema, few.serving_login),
+        (school.schema, few.placement.login),
     )
 
     assert attributes == [(False,) * 7]
-    assert grants == [(few.serving_login, False, True, False)]
+    assert grants == [(few.placement.login, False, True, False)]
 
 
 def test_ids_are_uuids_in_the_names_of_schemas():

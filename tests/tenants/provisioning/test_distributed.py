@@ -27,7 +27,7 @@ def plain(server):
 
 def on_nodes(tenancy):
     """Describe an installation as if Citus placed its schools."""
-    return replace(tenancy, placement=NodePlacement(tenancy.serving_login))
+    return replace(tenancy, placement=NodePlacement(tenancy.placement.login))
 
 
 def statements_of(tenancy, school_id):
@@ -69,7 +69,7 @@ def test_without_it_nothing_is_said_of_citus(plain):
 
 
 def test_the_tables_of_schools_on_citus_belong_to_the_provisioning_login(plain):
-    assert plain.owner == f"{plain.serving_login}_owner"
+    assert plain.owner == f"{plain.placement.login}_owner"
     assert on_nodes(plain).owner == plain.admin_url.username
 
 

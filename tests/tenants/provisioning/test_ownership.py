@@ -254,10 +254,10 @@ def test_installing_refuses_an_owner_with_powers_and_one_that_the_serving_login_
         execute(tenancy.admin_url, f'ALTER ROLE "{tenancy.owner}" NOLOGIN NOCREATEDB')
         install(tenancy)
 
-        execute(tenancy.admin_url, f'GRANT "{tenancy.owner}" TO "{tenancy.serving_login}"')
+        execute(tenancy.admin_url, f'GRANT "{tenancy.owner}" TO "{tenancy.placement.login}"')
         with pytest.raises(UnfitLogin, match="may become the role"):
             install(tenancy)
-        execute(tenancy.admin_url, f'REVOKE "{tenancy.owner}" FROM "{tenancy.serving_login}"')
+        execute(tenancy.admin_url, f'REVOKE "{tenancy.owner}" FROM "{tenancy.placement.login}"')
         install(tenancy)
 
 
@@ -417,7 +417,7 @@ def test_a_school_of_old_or_half_moved_ownership_can_be_deleted(updated):
 def test_from_one_login_to_two_the_schools_leave_the_login_that_now_serves(server):
     with installation(server) as tenancy:
         school = create(tenancy)
-        serving = tenancy.serving_login
+        serving = tenancy.placement.login
         execute(
             tenancy.admin_url,
             f'REASSIGN OWNED BY "{tenancy.owner}" TO "{serving}"; GRANT USAGE, CREATE ON SCHEMA "{school.schema}" '
@@ -446,7 +446,7 @@ def test_where_one_login_does_both_it_becomes_the_owner_and_requests_have_not_it
 
         assert migrate_schools(tenancy).complete
 
-        assert owners(tenancy, school) == [(tenancy.serving_login, [tenancy.serving_login])]
+        assert owners(tenancy, school) == [(tenancy.placement.login, [tenancy.placement.login])]
         assert state_of(tenancy, school) == ("current", False)
         assert write_and_read(tenancy, school) == 1
 

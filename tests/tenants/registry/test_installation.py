@@ -73,14 +73,14 @@ def role_of(tenancy):
     """Read the attributes of the serving login."""
     columns = "rolcanlogin, rolinherit, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls"
     return execute(
-        tenancy.admin_url, f"SELECT {columns} FROM pg_roles WHERE rolname = %s", (tenancy.serving_login,)
+        tenancy.admin_url, f"SELECT {columns} FROM pg_roles WHERE rolname = %s", (tenancy.placement.login,)
     )
 
 
 def password_fits(tenancy, password):
     """Compute what PostgreSQL keeps of a password (RFC 5803), and compare."""
     ((verifier,),) = execute(
-        tenancy.admin_url, "SELECT rolpassword FROM pg_authid WHERE rolname = %s", (tenancy.serving_login,)
+        tenancy.admin_url, "SELECT rolpassword FROM pg_authid WHERE rolname = %s", (tenancy.placement.login,)
     )
     rounds, salt, keys = verifier.removeprefix("SCRAM-SHA-256$").replace("$", ":").split(":", 2)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(salt), int(rounds))
@@ -105,7 +105,7 @@ def what_is_there(tenancy):
             "SELECT * FROM pg_db_role_setting WHERE setrole NOT IN (SELECT oid FROM pg_roles"
             " WHERE starts_with(rolname, 'school_') AND NOT starts_with(rolname, current_database()))"
             " ORDER BY 1, 2",
-            f"SELECT rolinherit, rolcanlogin FROM pg_roles WHERE rolname = '{tenancy.serving_login}'",
+            f"SELECT rolinherit, rolcanlogin FROM pg_roles WHERE rolname = '{tenancy.placement.login}'",
         )
     }
 
@@ -330,7 +330,7 @@ def test_the_login_may_read_the_registry_and_knock_at_its_door(tenancy):
 
 
 def test_rights_that_were_granted_by_hand_are_taken_away(mine):
-    login = quote_identifier(mine.serving_login)
+    login = quote_identifier(mine.placement.login)
     execute(mine.admin_url, f"GRANT ALL ON ALL TABLES IN SCHEMA registry TO {login}")
     execute(mine.admin_url, f"GRANT ALL ON SCHEMA registry TO {login}")
     assert rights_of(mine) != RIGHTS
@@ -589,7 +589,7 @@ def test_no_password_reaches_the_server_in_the_clear(bare):
 
 
 def test_a_login_that_exists_is_made_fit(bare):
-    execute(bare.admin_url, f"CREATE ROLE {quote_identifier(bare.serving_login)} NOLOGIN INHERIT")
+    execute(bare.admin_url, f"CREATE ROLE {quote_identifier(bare.placement.login)} NOLOGIN INHERIT")
 
     install(bare)
 
@@ -600,7 +600,7 @@ def test_a_login_that_exists_is_made_fit(bare):
 def test_a_login_with_powers_is_refused_and_left_alone(bare, server):
     powers = ("SUPERUSER", "CREATEROLE", "CREATEDB", "REPLICATION", "BYPASSRLS")
     for held in (powers, ("BYPASSRLS",)):
-        execute(server, f"CREATE ROLE {quote_identifier(bare.serving_login)} LOGIN {' '.join(held)}")
+        execute(server, f"CREATE ROLE {quote_identifier(bare.placement.login)} LOGIN {' '.join(held)}")
         before = role_of(bare)
 
         with pytest.raises(UnfitLogin, match=f"has {' and '.join(held)},"):
@@ -608,7 +608,7 @@ def test_a_login_with_powers_is_refused_and_left_alone(bare, server):
 
         assert role_of(bare) == before
         assert execute(bare.admin_url, "SELECT FROM pg_namespace WHERE nspname = 'registry'") == []
-        execute(server, f"DROP ROLE {quote_identifier(bare.serving_login)}")
+        execute(server, f"DROP ROLE {quote_identifier(bare.placement.login)}")
 
 
 def test_a_login_of_another_name_is_let_into_the_schools_that_exist(bare, login):
