@@ -69,6 +69,15 @@ class _NoSessions(SessionInterface):
         return self._none
 
 
+class _Route(Rule):
+    """A route; with `head=False` it has no HEAD, which werkzeug gives to each with GET."""
+
+    def __init__(self, *arguments: Any, head: bool = True, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if self.methods and not head:
+            self.methods.discard("HEAD")
+
+
 class _Routes(MapAdapter):
     """The routes of a request; a route without parameters is found once and then looked up."""
 
@@ -109,6 +118,7 @@ class Service(Flask):
     """The application. `observe` has every answer, as the log has."""
 
     session_interface = _NoSessions()
+    url_rule_class = _Route
     observe: request_log.Observe | None = None
 
     def __init__(self, name: str, **options: Any) -> None:

@@ -18,7 +18,6 @@ from uuid import UUID
 import flask_smorest
 import marshmallow as ma
 from flask import Response, request
-from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wsgi import wrap_file
 
 from school_service.auth.policies import Mine, Policy
@@ -412,15 +411,13 @@ class Blueprint(flask_smorest.Blueprint):
         """Answer lines of JSON: the view returns bytes, or a function making a first line and a file by gzip.
 
         The function is called when the transaction has ended and no connection is taken. The lines are sent by gzip to
-        clients taking it. There is no HEAD: to make the answer is all of the work.
+        clients taking it. Its route has `head=False`: to make the answer is all of the work.
         """
         documented = self.response(200, {"type": "string", "format": "binary"}, content_type=NDJSON)
 
         def decorate(view: View) -> View:
             @wraps(view)
             def sent(*arguments: Any, **parameters: Any) -> Any:
-                if request.method == "HEAD":
-                    raise MethodNotAllowed(["GET"])
                 content = view(*arguments, **parameters)
                 if callable(content):
                     return AfterTransaction(lambda: _lines_of(*content()))

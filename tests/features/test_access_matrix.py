@@ -516,13 +516,13 @@ WITHOUT_HEAD = {"/export"}
 @each([operation for operation in SECURED if operation.method == "GET"])
 def test_head_needs_the_permission_of_get_and_answers_without_a_body(operation, callers):
     path = operation.address()
+    if path.partition("?")[0] in WITHOUT_HEAD:
+        assert callers.admin.request("HEAD", path).status_code == 405
+        return
 
     refused, status = one_of(((callers.admin.using(token=None), 401), (callers.nobody, 403)), operation)
     if status == 401 or operation in NEEDING:
         assert refused.request("HEAD", path).status_code == status
-    if path.partition("?")[0] in WITHOUT_HEAD:
-        assert callers.admin.request("HEAD", path).status_code == 405
-        return
     shown, known = callers.admin.get(path), callers.admin.request("HEAD", path)
     assert (known.status_code, known.get_data()) == (shown.status_code, b"")
     assert known.content_type == shown.content_type

@@ -90,7 +90,7 @@ blp = Blueprint(
 )
 
 
-@blp.route("/export")
+@blp.route("/export", head=False)
 class Export(MethodView):
     """All records of the school."""
 

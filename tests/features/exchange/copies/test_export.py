@@ -83,7 +83,11 @@ def test_it_is_on_record_and_told_to_nobody(api, taught):
 
 
 def test_there_is_no_head(api):
-    assert api.send("HEAD", "/export").status_code == 405
+    head, options = api.send("HEAD", "/export"), api.send("OPTIONS", "/export")
+
+    assert (head.status_code, options.status_code) == (405, 200)
+    for answer in (head, options):
+        assert set(answer.headers["Allow"].split(", ")) == {"GET", "OPTIONS"}
 
 
 def test_ids_are_of_one_resource(api):
