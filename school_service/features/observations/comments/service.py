@@ -177,14 +177,13 @@ def storing(
     place: Place,
     changes: Sequence[tuple[Commented, Mapping[str, Any]]],
     *,
-    sheet: str | None = None,
     forced: Collection[str] = (),
     **source: Any,
 ) -> BoundQuery:
     """Store the changed members of students; their batch is locked: the statement, for `execute`.
 
-    `sheet` is the file's name; `source`, and `forced`, the students with a value replaced by force, are for the audit
-    log. It names the members changed, without their texts.
+    `source`, with the `file_name` of a sheet, and `forced`, the students with a value replaced by force, are for the
+    audit log. It names the members changed, without their texts.
     """
     new = [{**student.stored(), **differing} for student, differing in changes]
     audit_changes(
@@ -214,7 +213,7 @@ def storing(
         form_teacher,
         principal,
         now(),
-        sheet,
+        source.get("file_name"),
     )
 
 

@@ -189,7 +189,7 @@ class CommentUpload(ClassSheetUpload[Commented]):
                 for name, value in differing.items()
             ]
         elif changes:
-            execute(storing(self.place, changes, sheet=self.file_name, forced=forced, **self.source))
+            execute(storing(self.place, changes, forced=forced, **self.source))
         return count([(student, values, differing) for student, _, values, differing in rows])
 
     def _differing(self, student: Commented, values: Mapping[str, Any]) -> dict[str, Any]:
