@@ -213,14 +213,15 @@ class ScoreUpload(ClassSheetUpload[Taker]):
         if self.dry_run:
             self.answer["changes"] = _changes(matched, entered)
         else:
+            moment = self.download.moment if self.download else None
             scores = storing(
                 assessment_id=self.assessment_id,
                 scores=entered.scores,
                 sheet=self.file_name,
-                downloaded=self.download.moment if self.download else None,
+                downloaded=moment,
                 forced=frozenset(taker.id for taker, row in matched if row.number in rows),
             )
-            absences = entered.absence_writes(self.assessment_id, sheet=self.file_name)
+            absences = entered.absence_writes(self.assessment_id, sheet=self.file_name, downloaded=moment)
             if writes := [*scores, *absences]:
                 execute(*writes)
         return _counts(matched, entered)

@@ -117,6 +117,16 @@ def test_it_is_sent_back_as_it_was(exam):
     assert absences(exam) == {"A/1": "ABSENT", "A/2": "EXCUSED"}
 
 
+def test_an_absence_of_a_downloaded_sheet_is_logged_with_the_moment_of_the_download(exam):
+    workbook = opened(downloaded(exam, "?absences=true"))
+    workbook["Scores"]["D2"], workbook["Scores"]["E3"] = 12, "EXCUSED"
+
+    assert counts(exam.upload(saved(workbook))) == (3, 2, 0, 0, 1)
+
+    (score,), (absence,) = exam.log(), logged(exam)
+    assert absence[2]["downloaded"] == score[2]["downloaded"]
+
+
 # Upload
 
 
