@@ -243,22 +243,20 @@ class StudentUpdate(SheetUpload[Changes]):
     def lock(self) -> None:
         ids = [student_id for row in self.content.rows if (student_id := _id(row))]
         numbers = [_number(row) for row in self.content.rows if not _id(row)]
-        meant = or_(_is_among(Student.id, ids), is_one_of(Student.admission_number, numbers))
-        locking = lock_in_order(Student, meant)
+        of_ids = Student.id == one_of(ids, Uuid(as_uuid=False))
+        locking = lock_in_order(Student, or_(of_ids, is_one_of(Student.admission_number, numbers)))
         ids_of_students = db.session.scalars(locking).all()
-        locked = [str(student_id) for student_id in ids_of_students]
         # The guardians between the student and the account, as all do who lock them.
         if written := [texts for row in self.content.rows for texts in self._written_guardians(row)]:
             execute(*locking_families(ids_of_students, written))
         # Read once all are locked.
-        of_users = (
-            select(User.id).join(Student, Student.user_id == User.id).where(_is_among(Student.id, locked))
-        )
+        is_locked = Student.id == one_of(ids_of_students)
+        of_users = select(User.id).join(Student, Student.user_id == User.id).where(is_locked)
         db.session.execute(of_users.order_by(User.id).with_for_update(key_share=True, of=User))
         columns = (*(of for of, _ in OF_RECORD), Student.user_id, Student.status, User.erased_at, *GUARDIANS)
         opened = leaving.opened_by(Student.id).label("opened")
         stored = select(Student.id, opened, *columns).join(User, User.id == Student.user_id)
-        records = db.session.execute(stored.where(_is_among(Student.id, locked))).mappings()
+        records = db.session.execute(stored.where(is_locked)).mappings()
         self.students = [
             SimpleNamespace(**record, **cells_of(record["guardian"], record["guardian_2"]))
             for record in records
@@ -434,15 +432,11 @@ class StudentUpdate(SheetUpload[Changes]):
         with_roles = (
             select(UserRole.user_id)
             .join(Role, Role.id == UserRole.role_id)
-            .where(_is_among(UserRole.user_id, renamed), Role.given_to.is_(None))
+            .where(UserRole.user_id == one_of(renamed), Role.given_to.is_(None))
             .distinct()
         )
         for user_id in db.session.scalars(with_roles).all() if renamed else ():
             require_to_change(self.principal, user_id, "Changing the name or gender of this student")
-
-
-def _is_among(column: Any, ids: Iterable[object]) -> Any:
-    return column == one_of([str(record_id) for record_id in ids], Uuid(as_uuid=False))
 
 
 def _id(row: Row) -> str | None:
