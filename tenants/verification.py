@@ -23,7 +23,7 @@ from tenants.catalogue import catalogue_of_revision, differences, read_catalogue
 from tenants.connections.engines import quote_identifier, quote_literal
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import BackupRefused, ServerAway
-from tenants.migrations.migration_sql import has_revision, head, upgrade_statements
+from tenants.migrations.migration_sql import head, revisions, upgrade_statements
 from tenants.placement import Reaching
 from tenants.progress import Progress, no_progress
 from tenants.provisioning.ownership import is_old_owner, schema_owner
@@ -228,7 +228,7 @@ def _compare_schema(
 ) -> None:
     """Compare a school's schema with a new school's; of an old owner's without owners and rights."""
     revision = verified.school.revision
-    if not has_revision(revision, tenancy.history):
+    if revision not in revisions(tenancy.history):
         verified.faults.append(
             f"this program does not know the revision {revision}: its newest is {head(tenancy.history)}"
         )
@@ -290,9 +290,7 @@ def _named_since(
     statement = _DELETIONS.format(quote_identifier(verified.school.schema))
     entries = connection.execute(text(statement), {"since": manifest.created_at - _MARGIN})
     named = named_rows(tenancy.deletions, [(each[0], each[1], each[2]) for each in entries])
-    if manifest.revision < revision and all(
-        has_revision(known, tenancy.history) for known in (manifest.revision, revision)
-    ):
+    if manifest.revision < revision and {manifest.revision, revision} <= {*revisions(tenancy.history)}:
         migrating = "\n".join(upgrade_statements(manifest.revision, revision, tenancy.history))
         for table in _DELETED_FROM.findall(migrating):
             named.pop(table, None)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
@@ -302,10 +302,10 @@ class Metrics:
         yield _figure("database_up", "Whether the database answers.", answers)
         if schools is None:
             return
-        counts = schools.revisions
+        counts, older = schools.revisions, {*revisions()} - {head()}
         states = {
             "current": counts.get(head(), 0),
-            "behind": sum(count for revision, count in counts.items() if revision in self._older),
+            "behind": sum(count for revision, count in counts.items() if revision in older),
         }
         states["newer"] = sum(counts.values()) - sum(states.values())
         yield _figures(
@@ -322,11 +322,6 @@ class Metrics:
             ("school",),
             [((school,), max(0.0, now - moment)) for school, moment in schools.backups.items()],
         )
-
-    @cached_property
-    def _older(self) -> frozenset[str]:
-        """The revisions before this version's; to list them imports every migration."""
-        return frozenset(revisions()) - {head()}
 
     def _ask_registry(self) -> Schools:
         there = schools.c.deletion.is_(None)

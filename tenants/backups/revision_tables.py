@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 
 from tenants.catalogue import RELATIONS, catalogue_of_revision, read_catalogue
 from tenants.exceptions import BackupRefused
-from tenants.migrations.migration_sql import has_revision, head
+from tenants.migrations.migration_sql import head, revisions
 from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
@@ -28,7 +28,7 @@ _STORED = {*RELATIONS.values(), "column"}
 
 def refuse_unknown(revision: str, history: Path) -> None:
     """See that this program's migrations have a revision; raises BackupRefused."""
-    if not has_revision(revision, history):
+    if revision not in revisions(history):
         raise BackupRefused(
             f"The backup is of a school at revision {revision}, which this program does not know "
             f"(its newest is {head(history)}): use a newer program."

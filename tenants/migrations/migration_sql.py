@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from migrations.tenant import ALSO_SERVED
 from tenants.sql_scanner import statements
 
-# Alembic is imported where migrations are read: it takes longer than creating a school, which needs the baseline alone.
+# Alembic is imported where migrations are read: it takes longer than creating a school, and `serve` never needs it.
 if TYPE_CHECKING:
     from alembic.script import Script
 
@@ -78,13 +78,8 @@ def script_statements(step: Script) -> list[str]:
 
 
 def revisions(folder: Path = TENANT) -> list[str]:
-    """List the revisions of a school's schema, the first of all first."""
-    return [step.revision for step in migration_scripts(folder=folder)]
-
-
-def has_revision(revision: str, folder: Path = TENANT) -> bool:
-    """Tell whether a history has a revision; of the newest, which most schools are at, no migration is read."""
-    return revision == head(folder) or revision in revisions(folder)
+    """List the revisions of a history, the first of all first, by the names of their files."""
+    return sorted(file.name.partition("_")[0] for file in (folder / "versions").glob("[rt]*.py"))
 
 
 def changes_rows(statement: str) -> bool:
@@ -143,7 +138,6 @@ def head(folder: Path = TENANT) -> str:
     return baseline(folder)[0]
 
 
-@cache
 def registry_revisions() -> tuple[str, ...]:
     """List the revisions of the registry, the first of all first."""
     return tuple(revisions(history("registry")))

@@ -39,6 +39,15 @@ def test_nothing_that_is_imported_on_the_way_is_logged_before_it():
     assert [json.loads(line)["message"] for line in ended.stderr.splitlines()] == ["starting"]
 
 
+def test_a_program_knows_its_release_without_alembic():
+    asking = (
+        "import sys; from school_service.release import this_release; this_release(); "
+        "sys.exit('alembic' in sys.modules)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", asking], cwd=ROOT, check=False).returncode == 0
+
+
 def test_the_metrics_and_a_backup_say_it_too(service, cli, folder):
     port = next(line["address"] for line in service.log if line["message"] == "serving metrics")
     metrics = urllib3.request("GET", f"{port}/metrics").data.decode()
