@@ -35,7 +35,7 @@ class Document:
     """An OpenAPI document, and the check of an answer against it."""
 
     def __init__(self, app: Flask | None = None, spec: dict[str, Any] | None = None) -> None:
-        """Take the document of an application, or one that a service has given out."""
+        """Take the document of an application, or the `spec` given out by a service."""
         if app is not None:
             spec = app.extensions["flask-smorest"]["apis"][""]["ext_obj"].spec.to_dict()
         assert spec is not None
@@ -57,7 +57,7 @@ class Document:
     def check(self, method: str, path: str, status: int, content_type: str, body: bytes) -> None:
         """Assert that the status is documented for the operation, and that the body fits its schema."""
         template = self._template(path)
-        # What every school starts with is read often, and is checked once.
+        # The first records of a school are read often, and are checked once.
         answer = (method, template, status, content_type, body)
         if answer in self._checked:
             return
@@ -93,7 +93,7 @@ class Document:
         return self._templates[path]
 
     def _inlined(self, schema: Any) -> Any:
-        """Write a schema as JSON Schema: what it refers to is in its place, and null is a type."""
+        """Write a schema as JSON Schema: references are replaced by their schemas, and null is a type."""
         if isinstance(schema, list):
             return [self._inlined(part) for part in schema]
         if not isinstance(schema, dict):
@@ -121,7 +121,7 @@ def _addresses(template: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\\{[^}]*\}", "[0-9a-fA-F-]{36}", re.escape(template)))
 
 
-# What would show that an error lets its reader see the inside: SQL, a driver's text, a traceback, a schema's name.
+# Words by which an error shows the inside: SQL, a driver's text, a traceback, a schema's name.
 _INSIDE = re.compile(
     r"\b(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b|psycopg|sqlalchemy|Traceback|\bschool_[0-9a-f]{6,}"
     r'|\b(relation|column|constraint|File) "|, line \d+'
@@ -237,7 +237,7 @@ class ApiClient:
         self.school = school
 
     def __deepcopy__(self, _memo: Any) -> ApiClient:
-        """Stay the same in a copy of what speaks through it: nothing of a client changes."""
+        """Stay the same in a copy of an object that speaks through it: nothing of a client changes."""
         return self
 
     def using(self, *, token: Any = ..., school: Any = ...) -> ApiClient:

@@ -57,8 +57,8 @@ PASSWORD = "correct horse battery staple"
 # Each hash of a password is to take no time here; tests of the real cost make a hasher of their own.
 passwords.hasher = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
-# Nor does an application here refuse a request because the machine has much else to do: what waits for a turn, a lock
-# or a printer waits for it. Tests of these bounds set their own.
+# Nor does an application here refuse a request because the machine has much else to do: a request that waits for
+# a turn, a lock or a printer waits for it. Tests of these bounds set their own.
 PATIENCE = 180  # seconds
 service.LOCK_TIMEOUT = service.SHARE_PATIENCE = PATIENCE
 engines.POOL_TIMEOUT = registry.PATIENCE = registry.BRIEFLY = PATIENCE
@@ -68,7 +68,7 @@ for waiting in (passwords._turns, uploads.sheet_turns, computing):
 
 
 def create_app(settings: Settings | None = None) -> Service:
-    """Make an application as whatever serves it does: with METRICS_PORT its requests are counted."""
+    """Make an application as servers do: with METRICS_PORT its requests are counted."""
     app = _create_app(settings)
     if app.extensions["school-service"].settings.metrics_port is not None:
         app.extensions["metrics"] = count_requests(app)
@@ -122,7 +122,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     option = config.option
     if hasattr(config, "workerinput"):
         return
-    # What one process has compiled, the others and the programs that tests start need not compile again.
+    # Modules compiled by one process need no compiling by the others, nor by programs that tests start.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     if not hasattr(option, "numprocesses"):
@@ -165,7 +165,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Take what has been imported and collected out of the garbage collector's sight: it stays until the end.
+    """Take imported and collected objects out of the garbage collector's sight: they stay until the end.
 
     To look through all of it again and again was a tenth of a run's time in Python.
     """
@@ -179,7 +179,7 @@ SETTINGS = {*re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", Settings.__doc__ or ""), "DOC
 
 
 def forget_settings() -> None:
-    """Take the service's settings, and libpq's, out of the environment: tests, and what they start, have their own."""
+    """Take the service's settings, and libpq's, out of the environment: tests and their programs have their own."""
     for name in [*os.environ]:
         if name in SETTINGS or name.startswith("PG"):
             del os.environ[name]
@@ -188,7 +188,7 @@ def forget_settings() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let the programs that tests start react to signals as they would in a terminal.
 
-    What ignores a signal hands that on to the programs it starts, and under nohup we ignore SIGHUP, in the
+    A process that ignores a signal hands that on to its programs, and under nohup we ignore SIGHUP, in the
     background SIGINT. A handler is not handed on; this one, too, lets nothing happen.
     """
     forget_settings()
@@ -254,7 +254,7 @@ def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
 
 
 def settings_of(admin: URL, address: URL, way: Way) -> Settings:
-    """Make the settings of an installation, by the addresses of who provisions and of who serves."""
+    """Make the settings of an installation, by the addresses of its provisioning and its serving login."""
     return Settings.load(
         {
             **addresses(admin, address),
@@ -326,7 +326,7 @@ def administrator_of(app: Flask, tenancy: Tenancy, school: School) -> tuple[UUID
 
 @pytest.fixture(scope="session")
 def place(app: Flask, tenancy: Tenancy, shared_rows: SharedRows) -> Place:
-    """The school, which all tests share: what one commits there, it also takes away."""
+    """The school, shared by all tests: each takes its commits away again."""
     return shared_rows.watch(make_place(app, tenancy, "Queen's College, Yaba"))
 
 
@@ -350,7 +350,7 @@ class SharedRows:
         return place
 
     def differing(self) -> dict[str, dict[str, Any]]:
-        """Find the tables whose rows are others than at first, by school; those of now are the first from here on."""
+        """Find the tables whose rows are others than at first, by school; from here on the rows of now are the first."""
         changed = {}
         for schema, before in self._at_first.items():
             self._at_first[schema] = after = self._rows(schema)
@@ -359,7 +359,7 @@ class SharedRows:
         return changed
 
     def _rows(self, schema: str) -> dict[str, Any]:
-        """Count a school's rows by table, with a sum of what is in them."""
+        """Count a school's rows by table, with a sum of their values."""
         with self._tenancy.admin.connect() as connection:
             tables = self._at_first.get(schema) or inspect(connection).get_table_names(schema)
             each = (
@@ -375,7 +375,7 @@ SHARED = pytest.StashKey[SharedRows]()
 
 @pytest.fixture(scope="session")
 def shared_rows(tenancy: Tenancy, pytestconfig: pytest.Config) -> Iterator[SharedRows]:
-    """What the schools that all tests share had at first."""
+    """The first rows of the schools that all tests share."""
     pytestconfig.stash[SHARED] = rows = SharedRows(tenancy)
     yield rows
     del pytestconfig.stash[SHARED]
@@ -430,7 +430,7 @@ def prepared(
     place: Place,
     other_place: Place,
 ) -> Iterator[Callable[[Callable[[Factory], Made]], Made]]:
-    """Makes what every test of a module begins with: call with a function that takes a Factory.
+    """Makes the first records of every test of a module: call with a function that takes a Factory.
 
     It is made once, in a transaction that each test goes on in and undoes to where it began. The fixture that calls
     it is for all tests of its module, `autouse`, so that none depends on which ran before; it hands out copies.

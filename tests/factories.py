@@ -1,4 +1,4 @@
-"""Makes records with names of their own: through the API, and what is made most often by its services."""
+"""Makes records with names of their own: through the API, and the most frequent ones by its services."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _numbers = count(1)
 # The factory whose transaction is under way, in this thread.
 _making: ContextVar[Any] = ContextVar("making", default=None)
 
-# Ids of what a school has from the start, by school and path, or by school and permission: looked up once, as every
+# Ids of a school's first records, by school and path, or by school and permission: looked up once, as every
 # test of a school begins with them.
 _seeded: dict[tuple[Any, str], str] = {}
 
@@ -36,7 +36,7 @@ ORIGIN = {
 
 @dataclass(frozen=True)
 class Taught:
-    """A subject taught to a cohort, a term of its session, and the ids of those who take it."""
+    """A subject taught to a cohort, a term of its session, and the ids of its students."""
 
     cohort: dict[str, Any]
     subject: dict[str, Any]
@@ -101,7 +101,7 @@ class Factory:
         if (self.api.school, name) in _seeded:
             return _seeded[self.api.school, name]
         known = {f"{p['access']}:{p['section']}": p["id"] for p in self.api.ok(self.api.get("/permissions"))}
-        # Those that a test adds are gone after it.
+        # Permissions added by a test are gone after it.
         _seeded.update({(self.api.school, each): known[each] for each in Permission if each in known})
         return known[name]
 
@@ -178,7 +178,7 @@ class Factory:
         return self._make("/templates", {"name": f"Subject {number}", "code": f"SUB{number}", **fields})
 
     def session(self, **fields: Any) -> dict[str, Any]:
-        """Make an academic session, of a year to come of its own: teachers reach nothing of one that has long ended."""
+        """Make an academic session, of a year to come of its own: teachers reach nothing of a long ended one."""
         year = 2100 + next(_numbers) % 6900
         body = {"name": f"{year}/{year + 1}", "start_date": f"{year}-09-08", "end_date": f"{year + 1}-07-24"}
         return self._make("/sessions", {**body, **fields})
@@ -278,7 +278,7 @@ class Factory:
         )
 
     def student(self, **fields: Any) -> dict[str, Any]:
-        """Make a student, with what is required alone."""
+        """Make a student, with the required fields alone."""
         body = {
             "first_name": "Chidinma",
             "last_name": "Bàlógun",

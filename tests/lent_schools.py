@@ -15,7 +15,7 @@ _COLUMNS = """
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     WHERE c.relnamespace = %s::regnamespace AND c.relkind = 'r' GROUP BY c.relname
 """
-# What a change of a school's tables, of who may do what with them, or of its row of the registry leaves in them.
+# The traces of a change of a school's tables, of the rights on them, or of its row of the registry.
 _CATALOGUE = """
     SELECT count(*), max(xmin::text::bigint), string_agg(DISTINCT registered, '') FROM (
         SELECT xmin, NULL AS registered FROM pg_class WHERE relnamespace = %(schema)s::regnamespace
@@ -28,7 +28,7 @@ _CATALOGUE = """
 
 
 class CommittedRows:
-    """What the tables of a school had at first, in a schema beside it."""
+    """The first rows of a school's tables, in a schema beside it."""
 
     def __init__(self, tenancy: Tenancy, school_id: UUID) -> None:
         """Copy the rows of a school."""
@@ -55,7 +55,7 @@ class CommittedRows:
         if self._read_catalogue() != self._catalogue:
             return False
         with self._tenancy.admin.begin() as connection:
-            # In whatever order the tables are filled, no foreign key is checked.
+            # No foreign key is checked, so the tables are filled in any order.
             connection.exec_driver_sql(self._restore)
         return True
 
@@ -68,7 +68,7 @@ class CommittedRows:
 
 
 class HasId(Protocol):
-    """A school, by whatever tests know of it."""
+    """A school as tests know it."""
 
     @property
     def id(self) -> UUID: ...
@@ -89,7 +89,7 @@ class Lender(Generic[Lent]):
     def lend(self) -> Lent:
         """Give a school with the rows of a new one, and nobody at work in it.
 
-        It is that of the test before, unless that one changed more than its rows. On Citus each test has a new one.
+        It is the school of the test before, unless more than its rows has changed. On Citus each test has a new one.
         """
         if on_citus():
             return self._make()

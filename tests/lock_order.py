@@ -1,7 +1,7 @@
 """Holds the locks of every transaction that a test sends against the one order of locks (`core.lock_order`).
 
-What a statement locks is read off its text: the tables of `FOR UPDATE` and its weaker forms, those that it changes, and
-those to which the rows that it inserts refer.
+The locks of a statement are read off its text: the tables of `FOR UPDATE` and its weaker forms, the changed tables, and
+the tables to which inserted rows refer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Lock = tuple[str, str]  # a table, and the mode
 
 
 class LockOrder:
-    """The locks of the transaction that is under way, by table, and what was out of order in all of them."""
+    """The locks of the transaction under way, by table, and the locks out of order in all of them."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
@@ -70,9 +70,9 @@ class LockOrder:
 
 @lru_cache(maxsize=4096)
 def locks_of(statement: str) -> tuple[tuple[Lock, ...], frozenset[str], tuple[str, ...]]:
-    """Give the locks of a statement in their order, the tables of which it makes rows, and those in no order of rows.
+    """Give the locks of a statement in their order, the tables of its new rows, and the tables in no order of rows.
 
-    Those that the order does not name, and what no deletion waits with, are left out.
+    Tables without a place in the order, and locks that no deletion waits with, are left out.
     """
     places: list[tuple[int, list[Lock]]] = []
     unordered: list[str] = []
@@ -104,8 +104,8 @@ def locks_of(statement: str) -> tuple[tuple[Lock, ...], frozenset[str], tuple[st
 
 
 def _tables_of(of: str | None, query: str) -> list[str]:
-    """Name the tables that a query locks: those that it names, or all that it reads."""
-    # What is in brackets are queries of their own, which a lock without names does not reach.
+    """Name the tables locked by a query: the named ones, or all that it reads."""
+    # Queries in brackets stand by themselves: a lock without names does not reach them.
     number = 1
     while number:
         query, number = re.subn(r"\([^()]*\)", "", query)
@@ -114,7 +114,7 @@ def _tables_of(of: str | None, query: str) -> list[str]:
 
 
 def _query_before(statement: str, end: int) -> str:
-    """Cut out what a lock ends, from the FROM of its query on."""
+    """Cut out the query that ends in a lock, from its FROM on."""
     depth = 0
     for place in range(end - 1, -1, -1):
         character = statement[place]

@@ -57,7 +57,7 @@ class Stopwatch:
         self.least = seconds(self.short)
 
     def judge(self, what: str, send: Callable[[], Any]) -> None:
-        """Assert that a request takes no longer; one that did is sent once more, as something else may have come."""
+        """Assert that a request takes no longer; a slow one is sent once more: other work may have come between."""
         took = seconds(send) - self.least
         if took >= MOST:
             took = min(took, seconds(send) - self.least)

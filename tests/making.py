@@ -1,4 +1,4 @@
-"""Makes records of a school without HTTP, as the operations of the API make them: what tests begin with."""
+"""Makes records of a school without HTTP, as the operations of the API make them: the first records of tests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tenants.connections.binding import SchoolBinding
 
 
 class Creation(NamedTuple):
-    """What an operation that creates a record consists of: its schema, its service, and the read model it answers."""
+    """An operation that creates a record: its schema, its service, and the read model it answers."""
 
     schema: Schema
     create: Callable[..., Any]
@@ -78,7 +78,7 @@ def making(app: Flask, school_id: UUID) -> Iterator[None]:
 
 
 def make_record(path: str, body: dict[str, Any]) -> Any:
-    """Make a record in the transaction of `making`, as POST of this path does; answers what that answers."""
+    """Make a record in the transaction of `making`, as POST of this path does, with the same answer."""
     schema, create, read = CREATIONS[path]
     result = create(**schema.load(json.loads(json.dumps(body, default=str), parse_float=Decimal)))
     return orjson.loads(result.body if read is None else render_one(read(result.id)))

@@ -5,7 +5,7 @@
 Prints JSON: lines of code in all and by package, of the functions of the program the median, the 95th percentile and
 the longest, and by package the relative pronouns in 100 words of docstrings. A line of code has a token that is neither
 a comment nor of a docstring; a text that stands by itself below a name, as some constants have it, is a docstring, too.
-A function has the lines from its `def` to its end, with those of functions within it.
+A function has the lines from its `def` to its end, with the functions within it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _end(node: ast.stmt) -> int:
 
 
 def main() -> None:
-    """Print what was measured."""
+    """Print the measures."""
     lines: Counter[str] = Counter()
     for module in modules(*PROGRAM, "tests"):
         lines[module.package] += len(module.code)

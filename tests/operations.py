@@ -1,8 +1,8 @@
 """tests/operations.json: every operation, as it is declared and as it is measured.
 
-What an operation declares is compared by tests/test_operations.py. Two tests measure: that of every write the entities
-of the log and the messages of a request, that of every read the messages for SCHOOL and for OWN. No test writes the
-file; `python -m tests.write_operations` does, by running these tests and keeping what they measured. Read its diff.
+The declarations are compared by tests/test_operations.py. Two tests measure: the test of every write the entities of
+the log and the messages of a request, the test of every read the messages for SCHOOL and for OWN. No test writes the
+file; `python -m tests.write_operations` does, by running these tests and keeping their measures. Read its diff.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ STORED: dict[str, dict[str, Any]] = json.loads(PATH.read_text(encoding="utf-8"))
 MEASURED = ("messages", "entities")
 
 recording: dict[str, dict[str, Any]] | None = None
-"""What the script keeps, by operation; None while tests compare."""
+"""The measures that the script keeps, by operation; None while tests compare."""
 
 
 def measured(operation: str, **measures: Any) -> None:
-    """Compare what was measured of an operation with what is stored, or keep it for the script."""
+    """Compare the measures of an operation with the stored ones, or keep them for the script."""
     if recording is not None:
         recording.setdefault(operation, {}).update(measures)
         return
@@ -37,7 +37,7 @@ def measured(operation: str, **measures: Any) -> None:
 
 
 def declared() -> dict[str, dict[str, Any]]:
-    """What each operation declares, of an application that has all of them; it needs no database."""
+    """The declarations of all operations; they need no database."""
     return {name: _row(operation) for name, operation in operations_of(_app()).items()}
 
 

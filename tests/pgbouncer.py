@@ -21,7 +21,7 @@ PASSWORD = "a password"
 PORT = 6432
 PATIENCE = 180.0  # seconds that it may take to start, or to stop
 
-# What docs/scaling.md recommends, but for sizes and paths.
+# As docs/scaling.md recommends, but for sizes and paths.
 CONFIGURATION = """
 [databases]
 {database} = host={host} port={port} dbname={database}
@@ -107,13 +107,13 @@ def configured_pgbouncer(configuration: Callable[[Path], str], users: str, host:
 
 
 def reconnect(address: URL) -> None:
-    """Let PgBouncer use none of the server's connections again, with whatever was left behind on them."""
+    """Let PgBouncer use none of the server's connections again, with all that was left behind on them."""
     with _console(address) as cursor:
         cursor.execute("RECONNECT")
 
 
 def is_bouncer(address: URL) -> bool:
-    """Tell whether an address is that of a PgBouncer of the tests."""
+    """Tell whether an address leads to a PgBouncer of the tests."""
     return address.port == PORT
 
 
@@ -143,7 +143,7 @@ def _wait(process: subprocess.Popen[bytes], address: URL, log: Path) -> None:
 
 
 def _account(host: str) -> pwd.struct_passwd | None:
-    """Choose who PgBouncer runs as where we are root, which it refuses to: who may reach the server's socket."""
+    """Choose the account of PgBouncer, which refuses to run as root: one that may reach the server's socket."""
     if os.geteuid() != 0:
         return None
     if host.startswith("/"):

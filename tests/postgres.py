@@ -108,7 +108,7 @@ with_one_server = pytest.mark.skipif(
 
 
 def at_schools(url: URL) -> URL:
-    """Turn the address of a database of the tests into that of the server that has its schools.
+    """Turn the address of a database of the tests into the address of the server with its schools.
 
     On Citus all of them are on the first worker, unless a test says otherwise.
     """
@@ -192,7 +192,7 @@ def _drop(nodes: list[URL], admin: URL, name: str) -> None:
             connection.execute(text(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
         for connection in connections:
             if on_citus():
-                # Each node by itself: the cluster's own database need not be one that hands it on.
+                # Each node by itself: the cluster's own database need not hand it on.
                 connection.execute(text("SET citus.enable_ddl_propagation TO off"))
             logins = connection.execute(
                 text("SELECT rolname FROM pg_roles WHERE starts_with(rolname, :name)"),

@@ -1,4 +1,4 @@
-"""Records that every test of a module begins with: made once, and a copy of what was made for each test."""
+"""The first records of every test of a module: made once, and a copy of them for each test."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.lock_order import LockOrder
 
 
 class CountingCursor(psycopg2.extensions.cursor):
-    """Counts the statement batches sent to the server, each of which is a round trip, and the errors it answers.
+    """Counts the statement batches sent to the server, each a round trip, and the errors it answers.
 
     It holds the locks of each transaction against their one order.
     """
@@ -87,7 +87,7 @@ class SavepointDialect(SchoolDialect):
     def do_rollback(self, dbapi_connection: Any) -> None:
         if self._open:
             self._open = self._committed = False
-            # What is a transaction of its own ends by itself elsewhere, without a round trip to be counted.
+            # A transaction of its own ends by itself elsewhere, without a round trip to be counted.
             factory = psycopg2.extensions.cursor if self._alone else None
             kept, self._kept = self._kept, False
             failed = (
@@ -102,7 +102,7 @@ dialects.register("postgresql.savepoint", __name__, "SavepointDialect")
 
 
 class OneConnection(SchoolPool):
-    """A pool that hands out the same connection to all, in whatever transaction it is."""
+    """A pool that hands out the same connection to all, inside of transactions too."""
 
     def take(self, school_id: UUID | None = None) -> PooledConnection:
         """Take the connection; it is made anew where it was closed."""
@@ -146,7 +146,7 @@ def savepoint_engine(url: URL) -> Iterator[Engine]:
 
 @contextmanager
 def uncommitted(engine: Engine) -> Iterator[None]:
-    """Undo all that the engine does in the block; a block within another undoes what itself has done alone."""
+    """Undo all that the engine does in the block; a block within another undoes its own changes alone."""
     connection = engine.raw_connection()
     begin, undo = "BEGIN", "ROLLBACK"
     if connection.get_transaction_status() != psycopg2.extensions.TRANSACTION_STATUS_IDLE:

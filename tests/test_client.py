@@ -1,4 +1,4 @@
-"""The tests' own client: its short ways answer what the long ones do."""
+"""The tests' own client: its short ways answer as the long ones do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: each good, bad and missing; what is wrong is named with its reason, and no secret is repeated."""
+"""Settings: each good, bad and missing; a wrong one is named with its reason, and no secret is repeated."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ DATABASE_URL = f"postgresql://school:{SECRET}@db.example.com:5432/schools"
 
 
 def load(**environment):
-    """Load settings that are good but for what is given; None leaves a setting out."""
+    """Load good settings but for the given ones; None leaves a setting out."""
     settings = {"DATABASE_URL": DATABASE_URL, **environment}
     return Settings.load({name: value for name, value in settings.items() if value is not None})
 
 
 def refusal(**environment):
-    """Load settings of which one is bad; answer the message, which must name it and repeat no secret."""
+    """Load settings with a bad one among them; answer the message, which must name it and repeat no secret."""
     with pytest.raises(ConfigError) as caught:
         load(**environment)
     message = str(caught.value)
     assert any(name in message for name in environment)
     assert SECRET not in message
     assert "\n" not in message
-    # Nor does what a traceback would show beneath it.
+    # Nor does the exception that a traceback would show beneath it.
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
     return message
 

@@ -1,4 +1,4 @@
-"""What holds the locks of every test against their order: it finds those that are out of it, and no others."""
+"""The watch over the order of locks in every test: it finds the locks out of order, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the factories make without HTTP is what the API makes, and answers what it answers."""
+"""Records that factories make without HTTP are as the API makes them, and so are the answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.factories import PASSWORD
 from tests.making import CREATIONS, make_record, making
 
-# What differs between two records that are made of the same fields.
+# The differences between two records made of the same fields.
 OWN = re.compile(r"[0-9a-f-]{36}|\d{4}-\d\d-\d\dT[0-9:.]+\+00:00")
 
 
@@ -103,7 +103,7 @@ def test_a_caller_is_as_a_user_after_signing_in(make):
         make.api.ok(make.api.post("/users/login", {"username": user["username"], "password": PASSWORD}))
         for user in (caller.user, by_hand)
     ]
-    # Signing in once more ends nothing: the number of their sessions was that of one who had signed in.
+    # Signing in once more ends nothing: their session number was the number of a user who had signed in.
     assert caller.get("/students").status_code == signed_in.get("/students").status_code == 200
     texts = [
         OWN.sub("its own", repr({**answer, "access_token": None})).replace(answer["user"]["username"], "")

@@ -10,7 +10,7 @@ ELSEWHERE = {
     "school_service/seed": "tests/cli/test_account_commands.py",
     "tenants/commands": "tests/cli",
 }
-"""Packages that are tested by those who use them."""
+"""Packages that are tested by their users."""
 
 
 def packages():

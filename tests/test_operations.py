@@ -1,4 +1,4 @@
-"""Each operation declares what tests/operations.json says of it."""
+"""Each operation declares its row of tests/operations.json."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MORE = {
     # A list that is empty, whose filter is checked.
     "GET /publications/{id}/changes": (4, 5),
     "GET /users/{id}/identities": (1, 5),
-    # What follows a cursor, after it was found; all records, by a COPY of each resource.
+    # The changes after a cursor, once it was found; all records, by a COPY of each resource.
     "GET /changes": (2, 1),
     "GET /export": (49, 1),
     # A list of all classes, which are read before their results.
@@ -53,7 +53,7 @@ def test_messages_are_as_few_as_they_are_to_be():
             assert row["messages"] == {"SCHOOL": school, "OWN": own}, name
 
 
-# What is printed or computed, and what is for tokens of people's clients or of an outside provider.
+# Printed and computed answers, and operations for tokens of people's clients or of an outside provider.
 UNMEASURED = {
     "GET /broadsheets/download",
     "GET /oneroster/csv",

@@ -1,4 +1,4 @@
-"""What a deployment installs (requirements.txt): it fits setup.cfg, is whole, and its audit tells what it found."""
+"""The packages of a deployment (requirements.txt): they fit setup.cfg, are whole, and are audited."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}\b")
 
 
 def blocks(text):
-    """Divide the text into what belongs to each pin: its line and its hashes."""
+    """Divide the text into its pins, each with its line and its hashes."""
     starts = [match.start() for match in PIN.finditer(text)]
     return [text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
 

@@ -18,7 +18,7 @@ FUNCTIONS = VALUES | {
     "asked", "done", "given", "gone", "held", "kept", "known", "made", "meant", "named", "needed", "said", "seen",
     "shown", "taken", "told", "used", "wanted",
 }  # fmt: skip
-"""Names that say nothing of the answer of a function: of what it is, or to whom."""
+"""Names that say nothing of the answer of a function."""
 PERMITTED = {"school_service/core/facts.py": {"shown()"}}
 """`shown` of a column is a word of the house, in each read model of people."""
 

@@ -11,7 +11,7 @@ import pytest
 
 
 def run_concurrently(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """Run `work(number)` in `count` threads, which all begin together; answers what each returned, by number."""
+    """Run `work(number)` in `count` threads, which all begin together; answers the results, by number."""
     barrier = Barrier(count)
 
     def begin(number: int) -> Any:

@@ -24,7 +24,7 @@ Look = Callable[[Any, str], str]
 def watched_messages(
     app: Flask, tenancy: Tenancy, settings: Settings, look: Look, *, connections: int = 2
 ) -> Iterator[None]:
-    """Let the application work on connections of its own, each message of which is looked at before it is sent."""
+    """Let the application work on connections of its own, whose messages are looked at before they are sent."""
 
     class Watched(psycopg2.extensions.cursor):
         def execute(self, query: Any, vars: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Write tests/operations.json: what operations declare, and what the tests of every write and read measure.
+"""Write tests/operations.json: the declarations of operations, and the measures of the tests of every write and read.
 
 python -m tests.write_operations
 """
@@ -21,7 +21,7 @@ MEASURING = (
 def main() -> int:
     """Measure, and write the file where all that measure have passed; returns the exit status."""
     operations.recording, declared = {}, operations.declared()
-    # A new operation is measured, too: the tests send what is stored.
+    # A new operation is measured, too: the tests send the stored ones.
     for name, row in declared.items():
         operations.STORED.setdefault(name, row)
     status = pytest.main(["-n", "0", "-q", "-p", "no:cacheprovider", *MEASURING])

@@ -39,14 +39,14 @@ class Clock:
 
 
 def written(members: object) -> str:
-    """Write a part of a token: JSON text, or what is text or bytes already, in base64url."""
+    """Write a part of a token: JSON text, or a given text or bytes, in base64url."""
     text = json.dumps(members) if not isinstance(members, str | bytes) else members
     return base64.urlsafe_b64encode(text.encode() if isinstance(text, str) else text).rstrip(b"=").decode()
 
 
 @pytest.fixture
 def own_claims(app: Flask, place: Place) -> dict[str, Any]:
-    """What a sound token of the school's administrator says."""
+    """The claims of a sound token of the school's administrator."""
     now = int(time.time())
     with app.app_context():
         issuer = own_issuer()

@@ -49,7 +49,7 @@ def public_jwk(private: Any, algorithm: str, **members: Any) -> dict[str, Any]:
 class OutsideProvider:
     """A provider at an address of this machine; `requests` are the paths that were requested.
 
-    It describes itself where it has a `description`, and then `answer` is that of all other addresses.
+    It describes itself where it has a `description`, and then all other addresses give `answer`.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class OutsideProvider:
         self.answer = lambda: (status, headers, [body])
 
     def claims(self, **claims: Any) -> dict[str, Any]:
-        """What a sound token says, without what is given as None; one that names a client is that client's own."""
+        """The claims of a sound token, without those given as None; a token that names a client is the client's own."""
         now = int(time.time())
         subject = claims.get("azp") or claims.get("client_id") or "someone"
         defaults = {"iss": self.url, "aud": AUDIENCE, "iat": now, "exp": now + 3600, "sub": subject}

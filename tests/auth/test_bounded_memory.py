@@ -53,7 +53,7 @@ def test_names_that_strangers_make_up_take_no_more_than_the_bound():
         for number in range(8_000):
             limiter.hit(hour, "realm", f"made-up-{number:032}", "192.0.2.1")
             if not number % 50:
-                # Whoever is being guessed at is not forgotten.
+                # An account under attack is not forgotten.
                 limiter.hit(hour, "realm", "administrator", "192.0.2.1")
         taken, _ = tracemalloc.get_traced_memory()
     finally:

@@ -1,4 +1,4 @@
-"""The outside provider's keys: which are taken, when they are fetched, and who waits for that."""
+"""The outside provider's keys: which are taken, when they are fetched, and which requests wait for that."""
 
 from __future__ import annotations
 

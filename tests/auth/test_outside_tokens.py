@@ -1,4 +1,4 @@
-"""Tokens of an outside provider: which are accepted, in which schools, and what they may do there."""
+"""Tokens of an outside provider: which are accepted, in which schools, and with which permissions."""
 
 from __future__ import annotations
 
@@ -359,7 +359,7 @@ class TestSchools:
 
 
 class TestPermissionClaim:
-    """AUTH_PERMISSION_CLAIM: which claim has the permissions, and what a token without it may do."""
+    """AUTH_PERMISSION_CLAIM: which claim has the permissions, and the rights of a token without it."""
 
     READ = ["read:roles"]
 
@@ -468,7 +468,7 @@ class TestPermissionClaim:
 
 
 class TestTokensForOthers:
-    """A client's grant is for the client's own tokens; a token that it had for somebody else has none of it."""
+    """A client's grant is for the client's own tokens; a token for somebody else has none of it."""
 
     @pytest.fixture
     def client_id(self, grant, place):
@@ -526,7 +526,7 @@ class TestTokensForOthers:
 
 
 class TestKindsOfTokens:
-    """Only access tokens are accepted, as far as a token says what it is."""
+    """Only access tokens are accepted, as far as a token names its kind."""
 
     @pytest.mark.parametrize(
         "claims",
@@ -696,7 +696,7 @@ class TestPermissions:
 
 
 class TestImpersonation:
-    """Whatever the provider writes, its tokens are not those of the service."""
+    """With any claims, the provider's tokens are not the service's own."""
 
     def test_the_providers_key_signs_no_token_of_the_service(self, outside, provider, place, own_claims):
         for kid in ("ES256", None, outside.app.extensions["school-service"].verifier.key.key_id):

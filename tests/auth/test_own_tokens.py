@@ -1,4 +1,4 @@
-"""The service's own tokens: what is refused, what is remembered, and for how long."""
+"""The service's own tokens: which are refused, which are remembered, and for how long."""
 
 from __future__ import annotations
 
@@ -441,7 +441,7 @@ def test_a_verified_token_is_remembered_until_it_expires(api, timed, sign, own_c
     token = sign(own_claims)
     assert status_of(api, token) == 200
 
-    # With another key the token can't be verified any more: what is accepted now is remembered.
+    # With another key the token can't be verified any more: it is accepted from memory.
     verifier.keys = SigningKeys((SigningKey.generate(),))
     clock.now = own_claims["exp"] + 29.9
     assert status_of(api, token) == 200

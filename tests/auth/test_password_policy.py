@@ -31,7 +31,7 @@ USER = {"username": "adaeze.okafor", "first_name": "A", "last_name": "O", "gende
         ("adaeze.okafor plays chess", []),
         ("", [SHORT]),
         ("Ab3$efghi", [SHORT]),
-        ("e\u0301" * 9, [SHORT]),  # nine letters, whatever they are written with
+        ("e\u0301" * 9, [SHORT]),  # nine letters, though of two characters each
         ("e\u0301" * 10, []),
         ("ﬃ" * 9, [SHORT]),
         ("123456", [SHORT, COMMON]),
@@ -165,7 +165,7 @@ class TestStrict:
 
 
 def test_where_no_setting_says_it_the_registry_decides(start, committing, document, tenancy):
-    """A registry that says nothing takes any; what it says is read once, and a setting wins."""
+    """A registry without a policy takes any password; its policy is read once, and a setting wins."""
     api, asked = committing.api, []
 
     def posted(**settings):

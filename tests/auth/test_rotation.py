@@ -81,7 +81,7 @@ def test_a_rotation_ends_no_token_before_its_time(server_of):
 
     for api, next_ in ((before, added), (added, moved), (moved, removed)):
         assert accepts(next_, next_)
-        # The last step alone ends tokens: those of the key that it removes, issued before the one in front of it.
+        # The last step alone ends tokens: it removes their key, and they were issued before the key in front of it.
         assert accepts(next_, api)
         assert accepts(api, next_)
     assert [signer_of(api) for api in steps] == [OLD.key_id, OLD.key_id, NEW.key_id, NEW.key_id]
@@ -169,7 +169,7 @@ def test_a_token_of_another_installation_is_refused_though_the_key_is_the_same(
 ):
     app, tenancy = other_installation
     school = create_school(tenancy, name="Theirs", administrator=ADMINISTRATOR)
-    # The same name in both: one that no other test takes in a database that modules share.
+    # The same name in both, which no other test takes in a database shared by modules.
     client_id = f"front-end-{uuid4()}"
     grants = {"client_id": client_id, "all_schools": True, "all_permissions": True}
     with tenancy.admin.begin() as connection:

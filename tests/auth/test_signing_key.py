@@ -81,7 +81,7 @@ def test_weak_and_other_keys_are_refused(key):
 
 
 def test_the_key_id_is_the_thumbprint_of_rfc_7638():
-    """The key and its thumbprint are those of RFC 8037, appendix A."""
+    """The key and its thumbprint are in RFC 8037, appendix A."""
     private = base64.urlsafe_b64decode("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=")
     key = SigningKey(ed25519.Ed25519PrivateKey.from_private_bytes(private), "EdDSA")
 

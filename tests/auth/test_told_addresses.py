@@ -1,4 +1,4 @@
-"""A machine client that tells the address of its end user: whose word counts, and for what."""
+"""A machine client that tells the address of its end user: which clients are believed, and to which effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs every verb on an installation of one server, in this one process, and says what was imported.
+"""Runs every verb on an installation of one server, in this one process, and lists the imported modules.
 
     python -m tests.cli.one_server FOLDER
 
@@ -87,7 +87,7 @@ class Visitor(logging.Handler):
 
 def main(folder: Path) -> None:
     """Run the verbs; ends with an AssertionError where one has another exit status than it should."""
-    gc.disable()  # what is imported lives on
+    gc.disable()  # imported modules live on
     logging.getLogger("school_service").addHandler(Visitor())
     calls = verbs(folder)
     for status, arguments in calls:

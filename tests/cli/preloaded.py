@@ -18,7 +18,7 @@ import sys
 import threading
 from contextlib import suppress
 
-STATUS_SIZE = 4  # bytes: what waitpid says, as a number
+STATUS_SIZE = 4  # bytes: the status of waitpid, as a number
 MODULES = (
     "school_service.cli.program",
     "school_service.app",
@@ -94,7 +94,7 @@ def leave(status: int) -> None:
     """End the process as the interpreter does, but for taking all modules apart: for most verbs that is most of it."""
     threading._shutdown()
     atexit._run_exitfuncs()
-    gc.collect()  # what was left open in a circle is warned of
+    gc.collect()  # a file left open in a circle is warned of
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
@@ -104,7 +104,7 @@ if __name__ == "__main__":
     del sys.path[0]  # this folder; the program is on the PYTHONPATH
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         if listener in select.select([0, listener], [], [])[0]:
-            gc.disable()  # what is imported lives on
+            gc.disable()  # imported modules live on
             for module in MODULES:
                 importlib.import_module(module)
             gc.freeze()

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "school_service")
 DEADLINE = 180  # seconds, on a machine with much else to do
 
-# What a verb forgets to import is there in an interpreter that has imported everything, and missing in its own.
+# A module that a verb forgets to import is there in an interpreter with all imports, and missing in its own.
 FRESH = bool(os.environ.get("TEST_FRESH_INTERPRETERS"))
 in_this_process = pytest.mark.skipif(FRESH, reason="changes the program, in the process of the tests")
 
@@ -48,7 +48,7 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 class Process(Protocol):
-    """What tests use of a process, whether it has an interpreter of its own or not."""
+    """The members of a process that tests use, with an interpreter of its own or without."""
 
     pid: int
 
@@ -214,7 +214,7 @@ def wait_for(find: Callable[[], Found | None], what: str) -> Found:
 
 @dataclass
 class Running:
-    """A program that runs on, and what it prints."""
+    """A program that runs on, and its output."""
 
     process: Process
     out: Path
@@ -317,7 +317,7 @@ def _start(
 def run_on_terminal(
     *arguments: str, cwd: Path, settings: Mapping[str, str], script: str = ""
 ) -> tuple[str, str]:
-    """Run the program, whose errors a terminal shows, to its good end; gives its output, and what is shown."""
+    """Run the program, whose errors a terminal shows, to its good end; gives its output, and the terminal's text."""
     terminal, end_of_program = pty.openpty()
     shown = b""
     with TemporaryFile() as out, open(os.devnull, "rb") as stdin:
@@ -345,7 +345,7 @@ def running(
     script: str = "",
     **options: Any,
 ) -> Iterator[Running]:
-    """Start the program as `run` does, after a script; whatever happens, nothing of it is left at the end."""
+    """Start the program as `run` does, after a script; nothing of it is left at the end, in any event."""
     number = len(list(cwd.glob("*.out")))
     out, err = cwd / f"{number}.out", cwd / f"{number}.err"
     settings = settings or {}
@@ -384,7 +384,7 @@ def serving_with_gunicorn(*, cwd: Path, settings: Mapping[str, str]) -> Iterator
         service.wait_for(
             lambda: "Booting worker" in service.err.read_text(encoding="utf-8") or None, "the worker"
         )
-        # It loads the application now, and then answers whoever has connected meanwhile.
+        # It loads the application now, and then answers clients that have connected meanwhile.
         assert service.send("GET", "/health/live").status == 200
         yield service
 
@@ -403,7 +403,7 @@ def postgres_of(folder: Path) -> list[psutil.Process]:
 
 @contextmanager
 def working_directory():
-    """Make a working directory; what is left running on its data folder in the end is killed.
+    """Make a working directory; programs left running on its data folder in the end are killed.
 
     Not one of pytest's own: those are closed to others, and closed again whenever other tests begin.
     """

@@ -258,7 +258,7 @@ def test_resetting_an_administrator_ends_invitation_and_links(operate, school, b
     assert school.call("GET", f"/users/{user['id']}/identities") == []
     assert [invitation["user"] for invitation in school.call("GET", "/invitations")["data"]] == [other["id"]]
     assert len(school.call("GET", f"/users/{other['id']}/identities")) == 1
-    # What the operator gives may do all, and stays when the account gains.
+    # Credentials given by the operator may do all, and stay when the account gains.
     told = school.call("POST", "/permissions", body={"section": "canteen", "access": "serve"})
     assert {
         credential["username"]: (credential["made_by_name"], credential["ended"])

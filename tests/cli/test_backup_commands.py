@@ -1,4 +1,4 @@
-"""Backing up, restoring and deleting by the real program: what it prints, and what is left when it is killed."""
+"""Backing up, restoring and deleting by the real program: its output, and the remains of a killed run."""
 
 import io
 import json
@@ -63,7 +63,7 @@ def key(folder):
 
 
 def traces(query, school_id):
-    """List what there is of a school."""
+    """List the traces of a school."""
     schema = f"school_{school_id.replace('-', '')}"
     return query(
         "SELECT 'role' FROM pg_roles WHERE rolname = %s UNION ALL SELECT 'schema' FROM pg_namespace "
@@ -173,7 +173,7 @@ def in_front(folder, program, script):
     return f"{bin_}:{os.environ['PATH']}"
 
 
-# Writes half of what the real one does, tells so, and goes no further.
+# Writes half of the real one's output, tells so, and goes no further.
 HALF = """
 [ "$1" = --version ] && exec "$REAL" --version
 "$REAL" "$@" > "{whole}"
@@ -185,7 +185,7 @@ exec sleep 600
 
 @pytest.fixture
 def half(folder):
-    """Puts a program before the real one that stops half-way; answers the settings, and the file that tells so."""
+    """Puts a program before the real one that stops half-way; answers the settings, and the file of its sign."""
     made = []
 
     def half(program):
@@ -200,7 +200,7 @@ def half(folder):
             os.kill(int(begun.read_text()), signal.SIGKILL)
 
 
-# Of pg_locks, which tells those of all databases of the server.
+# Of pg_locks, which has the locks of all databases of the server.
 HERE = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 
 
@@ -332,7 +332,7 @@ def test_a_backup_is_encrypted_and_restored_with_its_key(cli, school, folder, ke
         assert archive.namelist() == ["school.sql.gz.age", "manifest.json.age"]
     arguments = ("tenants", "restore", file, "--id", str(uuid4()))
     assert "--identity" in failed(cli(*arguments))
-    if by == "option":  # after a deletion, that of the setting is restored
+    if by == "option":  # after a deletion, the setting's own is restored
         assert cli(*arguments, "--identity", str(key_file)).exit_code == 0
 
 

@@ -1,4 +1,4 @@
-"""`school-service check`: what the settings of now are, lead to and lack, and the exit status of that."""
+"""`school-service check`: the settings, their consequences and faults, and the exit status."""
 
 from __future__ import annotations
 

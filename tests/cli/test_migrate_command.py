@@ -288,7 +288,7 @@ def test_a_stopped_run_ends_the_schools_under_way_and_reports(here, history, mig
 
 
 def on_a_terminal(started, *arguments):
-    """Run the verb with standard error on a terminal; answers what was written there, and standard output."""
+    """Run the verb with standard error on a terminal; answers the text written there, and standard output."""
     printed, written = run_on_terminal("tenants", "migrate", *arguments, **started)
     return written, printed
 

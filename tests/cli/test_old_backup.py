@@ -1,4 +1,4 @@
-"""A backup of an earlier release, restored by the command line: what was submitted then is told arm by arm."""
+"""A backup of an earlier release, restored by the command line: submissions of then are told arm by arm."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_submission_of_all_arms_is_one_of_each(send):
         assert submissions["Physics", arm]["submitted_at"].startswith("2026-11-23T08:09:24")
         assert submissions["Physics", arm]["submitted_by_name"] == "School Administrator"
 
-    # What is submitted is held, of both arms; reopened is one of them alone.
+    # Submitted results are held, of both arms; one of them alone is reopened.
     physics = submissions["Physics", "A"]["cohort_subject"]
     entries = {
         (gradebook["subject"], gradebook["batch"]): gradebook

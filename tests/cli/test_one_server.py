@@ -1,4 +1,4 @@
-"""What is imported where all schools are on one server."""
+"""The modules imported where all schools are on one server."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def school(cli):
 
 
 def exports_of(installed, school):
-    """What the audit log of a school has of exports: by whom, of what."""
+    """The exports in the audit log of a school: the actor, and the contents."""
     with (
         closing(psycopg2.connect(installed["ADMIN_DATABASE_URL"])) as connection,
         connection.cursor() as cursor,

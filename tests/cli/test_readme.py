@@ -1,4 +1,4 @@
-"""What the README says of running the service for real, line by line."""
+"""The README's steps for running the service for real, line by line."""
 
 from __future__ import annotations
 

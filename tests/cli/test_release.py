@@ -98,6 +98,6 @@ def test_a_build_takes_nothing_over_from_the_one_before(tmp_path):
         ["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True
     )
     assert told == done.stdout
-    # Of what was changed since, the commit is not told.
+    # With files changed since, the commit is not told.
     (tmp_path / "school_service/__init__.py").write_text("changed = True\n", encoding="ascii")
     assert build() == {"school_service/__init__.py"}

@@ -1,4 +1,4 @@
-"""A school to try on a real server: filled as the demo's, and nobody enters with what was not printed."""
+"""A school to try on a real server: filled as the demo's, and nobody enters with a password that was not printed."""
 
 import json
 import re

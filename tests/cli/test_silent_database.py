@@ -89,7 +89,7 @@ def test_requests_end_while_postgresql_hangs_and_all_recovers(cwd):
             # Known to be silent: one thread tries to connect, the others don't wait for it.
             tried = sorted(seconds for *_, seconds in clients.map(ask, ["/classrooms"] * 8))
             assert tried[3] < CONNECT_TIMEOUT / 2
-            # One of the two may have been told what the check before found.
+            # One of the two may have been given the finding of the check before.
             assert {health.result()[0], ready.result()[0]} <= {200, 503}
             assert ask("/health/ready")[0] == 503
             assert health.result()[2] < DEADLINE

@@ -1,4 +1,4 @@
-"""What an operator does, by the real program, and what the service makes of it."""
+"""The operator's verbs, by the real program, and their effects on the service."""
 
 import json
 import re

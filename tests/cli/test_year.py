@@ -387,7 +387,7 @@ def addresses_in(pdf: bytes) -> set[str]:
 
 
 def assert_cards_are_verified(administrator, codes, students):
-    """See that whoever has the paper, and neither token nor school, is told whose it is and what it says."""
+    """Assert that a reader with the paper, and neither token nor school, is told its student and its figures."""
     told = [administrator.service.ok("GET", path) for path in codes]
     assert {(card["state"], card["class"][:5], card["session"], card["term"]) for card in told} == {
         ("CURRENT", "SSS 2", "2025/2026", "THIRD")
@@ -407,8 +407,8 @@ def promote(
 ) -> tuple[str, dict[str, str]]:
     """End the session: the first arm goes up, the second, a course of two years, graduates; one of each repeats.
 
-    The first by the rule, the second as the staff decide. Answers the promotion, and the class above: its id, its
-    session's and that of the subject that all of it take.
+    The first by the rule, the second as the staff decide. Answers the promotion, and the class above: its id, the
+    id of its session and the id of the subject that all of it take.
     """
     administrator.call("PUT", "/promotion-rules", [{"level": "Senior Secondary", "minimum_average": 52}])
     session = administrator.post(
@@ -462,7 +462,7 @@ def risen(students: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def begin_the_next_session(
     administrator: Caller, promotion: str, above: dict[str, str], students: list[dict[str, Any]]
 ) -> None:
-    """Enter scores by sheet in the class above, for those who were promoted; the promotion can't be undone then."""
+    """Enter scores by sheet in the class above, for the promoted students; the promotion can't be undone then."""
     term = administrator.post("/terms", session_id=above["session"], term="FIRST", display_name="First Term")[
         "id"
     ]

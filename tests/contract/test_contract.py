@@ -12,7 +12,7 @@ AREAS = tuple(CONTRACT["endpoints_per_area"])
 
 
 def mismatches(document, area):
-    """What is wrong with an area's operations, a line for each."""
+    """The faults of an area's operations, a line for each."""
     endpoints = [endpoint for endpoint in CONTRACT["endpoints"] if endpoint["area"] == area]
     report = Checker({**CONTRACT, "endpoints": endpoints}, document.spec).run()
     return [f"{label}: {problem}" for label, problems in report for problem in problems]
@@ -26,7 +26,7 @@ def test_an_area_is_as_the_contract_has_it(document, area):
 def test_operations_beyond_the_contract_require_the_school(document):
     known = {(endpoint["method"], template(endpoint["path"])) for endpoint in CONTRACT["endpoints"]}
     for (method, path), operation in document.operations().items():
-        # What a client asks for whoever has signed in names the school by its token (OpenID Connect Core).
+        # A client's request for its signed-in user names the school by its token (OpenID Connect Core).
         if path == "/auth/userinfo":
             continue
         if operation["security"] and (method, template(path)) not in known:

@@ -1,4 +1,4 @@
-"""What refers to records, as the models say it: each table has a word for people, each foreign key an index."""
+"""References to records, as the models have them: each table has a word for people, each foreign key an index."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_of_one_it_is_another_word_than_of_many_but_for_kin():
 
 
 def leading_columns(table):
-    """The first columns of what PostgreSQL has an index for, of all rows."""
+    """The first columns of a table's indexes of all rows, its keys among them."""
     whole = [index for index in table.indexes if index.dialect_options["postgresql"]["where"] is None]
     keys = [
         constraint

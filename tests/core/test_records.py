@@ -1,4 +1,4 @@
-"""What records are sent to PostgreSQL with."""
+"""Ids and arrays, as they are sent to PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares: how many run, how many wait, and who comes next."""
+"""Shares: how many run, how many wait, and which comes next."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_the_keys_take_turns_within_the_total():
         order += [name for name, _ in following]
         place = following[0][1] if following else None
 
-    # Whoever has had a turn comes behind the others: another waits for what is under way alone.
+    # A key that has had a turn comes behind the others: another waits for the running one alone.
     assert order == ["b1", "c1", "a2", "a3"]
     assert turns.count_waiting() == 0
 

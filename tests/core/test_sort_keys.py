@@ -1,4 +1,4 @@
-"""The key that names are sorted by: marks and case are folded, whatever the locale of the server."""
+"""The key that names are sorted by: marks and case are folded, in any locale of the server."""
 
 from __future__ import annotations
 

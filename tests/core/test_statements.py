@@ -39,7 +39,7 @@ def level_of(classroom_id: UUID) -> Any:
 
 @statement
 def rename(old: str, new: str) -> Any:
-    # A constant of its own, of which SQLAlchemy makes a parameter with a name that others have too.
+    # A constant of its own: SQLAlchemy makes a parameter of it with a name that others have too.
     return update(Classroom).where(Classroom.name == old, Classroom.level != "none").values(name=new)
 
 

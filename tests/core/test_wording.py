@@ -1,4 +1,4 @@
-"""What records are called in messages, and positions."""
+"""The words for records in messages, and for positions."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ COMPOSING = {
     "migrations/tenant/versions/t0016_names_sorted_by_key.py": "single letters",
 }
 
-# Characters that are no quantifiers: those that are escaped, and those of a class.
+# Characters that are no quantifiers: escaped ones, and those within a class.
 _CHARACTERS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _REPEATED = re.compile(r"(?:[*+]|\{[0-9]*,\})(\+?)")
 
@@ -97,7 +97,7 @@ def has_possessive_group(pattern: str | bytes) -> bool:
 
 @cache
 def nodes() -> list[tuple[str, ast.AST]]:
-    """List what the program consists of, each with its file."""
+    """List the nodes of the program's syntax, each with its file."""
     return [
         (path.relative_to(ROOT).as_posix(), node)
         for folder in FOLDERS
@@ -129,7 +129,7 @@ def evaluated(file: str, expression: ast.expr) -> Any:
 
 @cache
 def expressions() -> list[tuple[str, str, Any]]:
-    """List the regular expressions: file, source, and pattern, None of one that is put together later."""
+    """List the regular expressions: file, source, and pattern, or None where it is put together later."""
     return [*_expressions()]
 
 

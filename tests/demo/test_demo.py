@@ -51,7 +51,7 @@ def cwd():
 
 @pytest.fixture(scope="module")
 def first_demo():
-    """The first demo of a folder, which has ended, with what it printed; the folder is not to be used itself."""
+    """The first demo of a folder, which has ended, with its output; the folder is not to be used itself."""
     with working_directory() as cwd:
         with demo(cwd, command=PROGRAM) as first:
             first.complaints = first.err.read_text()
@@ -237,7 +237,7 @@ def assert_classes_are_called(get):
 
 
 def assert_every_field_is_shown(records):
-    """Some record has a value for each field, but for pictures, which the school lacks, and those of leavers."""
+    """Some record has a value for each field, but for pictures, which the school lacks, and fields of leavers."""
     empty = {name for name in records[0] if not any(record[name] for record in records)}
     assert empty == {"photo", "left_on", "leaving_reason"}
 
@@ -402,7 +402,7 @@ def test_the_five_minutes_of_the_readme_are_pasted_into_a_shell(used_cwd):
     installed.parent.mkdir(parents=True)
     installed.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n', encoding="utf-8")
     installed.chmod(0o755)
-    # Ours, since one that asks first for the version to run takes longer than what it runs.
+    # Ours, since a launcher that first asks for the version takes longer than the program itself.
     installed.with_name("python3").symlink_to(sys.executable)
     path = f"{installed.parent}:{os.environ['PATH']}"
     between = "==== the next block ====\n"
@@ -487,7 +487,7 @@ def step_back(cursor, school):
     cursor.execute(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema} AUTHORIZATION {schema}")
     cursor.execute(f"SET LOCAL ROLE {schema}; SET LOCAL search_path TO {schema}")
     cursor.execute(";\n".join(upgrade_statements(None, "t0002")))
-    # In whatever order the tables are filled, no foreign key is checked.
+    # No foreign key is checked, so the tables are filled in any order.
     cursor.execute("RESET ROLE; SET LOCAL session_replication_role TO replica")
     for table, columns in columns_by_table(cursor, schema).items():
         names = ", ".join(columns & before.get(table, set()))
@@ -677,7 +677,7 @@ def test_an_ordinary_user_runs_it_in_a_deep_folder_of_theirs_which_root_does_not
     assert (mode_of(cwd), mode_of(cwd / deep)) == (0o700, 0o700)
     again = run("tenants", "list", "--json", "--data-dir", deep, cwd=cwd, **as_nobody)
     assert (again.returncode, again.stdout) == (0, "[]\n")
-    # What is root's is not theirs.
+    # Root's files are not theirs.
     (cwd / deep / "in-use.lock").unlink()
     (cwd / deep / "in-use.lock").touch(0o600)
     refused = run("tenants", "list", "--data-dir", deep, cwd=cwd, **as_nobody)
@@ -754,7 +754,7 @@ def mode_of(path):
 
 @pytest.fixture
 def closed(cwd):
-    """A folder of root's that is closed to others; what is made elsewhere for a data folder in it is removed."""
+    """A folder of root's that is closed to others; files made elsewhere for a data folder in it are removed."""
     closed = cwd / "closed"
     closed.mkdir()
     closed.chmod(0o700)
@@ -833,7 +833,7 @@ def test_programs_that_root_alone_can_run_are_copied_and_nothing_of_the_package_
     assert (made.returncode, made.stderr) == (0, "")
     assert {mode_of(place) & 0o077 for place in (closed, *closed.rglob("*")) if not place.is_symlink()} == {0}
     [copy] = (cwd / "school-data").glob("*programs-*")
-    # The second start finds the copy; one that an earlier version of the package left goes.
+    # The second start finds the copy; the copy of an earlier version of the package goes.
     before = copy.stat().st_ino
     again = run("tenants", "list", "--json", cwd=cwd, settings=settings)
     assert (again.returncode, again.stdout) == (0, "[]\n")

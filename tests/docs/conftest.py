@@ -1,4 +1,4 @@
-"""An installation of its own, as that of the command line's tests."""
+"""An installation of its own, as the command line's tests have."""
 
 from tests.cli.conftest import folder, installed, logins
 

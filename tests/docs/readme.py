@@ -12,7 +12,7 @@ TEXT = README.read_text(encoding="utf-8")
 
 @dataclass(frozen=True)
 class Block:
-    """Lines of a section: a command (`sh`), or what it answers (`json`, or no kind)."""
+    """Lines of a section: a command (`sh`), or its answer (`json`, or no kind)."""
 
     section: str
     kind: str

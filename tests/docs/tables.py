@@ -1,4 +1,4 @@
-"""The tables of docs/security.md that say what a request sends to PostgreSQL."""
+"""The tables of docs/security.md with the messages of requests to PostgreSQL."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
 ALERTS = (FOLDER / "alerts.yml").read_text(encoding="utf-8")
 NAMES = {rule["alert"] for group in yaml.safe_load(ALERTS)["groups"] for rule in group["rules"]}
 PROGRAM = shutil.which("prometheus")
-# What a service in distress tells after `n` seconds: enough for each alert but the one for a service that is away.
+# The metrics of a service in distress after `n` seconds: enough for each alert but the one for an absent service.
 DISTRESS = """
 school_service_database_up 0
 school_service_workers 1
@@ -54,7 +54,7 @@ process_max_fds 4096
 
 
 class Both(BaseHTTPRequestHandler):
-    """A service in distress for Prometheus; and what stands for Alertmanager, which is sent the alerts."""
+    """A service in distress for Prometheus, and a stand-in for Alertmanager, which is sent the alerts."""
 
     begun = time.monotonic()
     received: dict[str, dict[str, str]]

@@ -1,4 +1,4 @@
-"""docs/api.md is what its script writes."""
+"""docs/api.md is as its script writes it."""
 
 from __future__ import annotations
 

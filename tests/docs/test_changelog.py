@@ -1,4 +1,4 @@
-"""The changelog's releases: dated, the newest is this one, and what *Upgrading* says of each is so."""
+"""The changelog's releases: dated, the newest is this one, and *Upgrading* is true of each."""
 
 from __future__ import annotations
 

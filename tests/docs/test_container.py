@@ -1,4 +1,4 @@
-"""The image, compose.yaml and the example for Kubernetes: version, settings, verbs and probes are those of the program.
+"""The image, compose.yaml and the example for Kubernetes: version, settings, verbs and probes are the program's.
 
 That the image's steps work is tried by `.ci/release.py`, without Docker.
 """

@@ -1,6 +1,6 @@
 """debian.md, backups.md and lost-administrator.md, as they are pasted: an empty PostgreSQL becomes a school, and on.
 
-Shell functions stand in for apt-get, systemd and the accounts of the machine; the program is the one that is tested.
+Shell functions stand in for apt-get, systemd and the accounts of the machine; the program is the tested one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ systemctl() {{
 school-service() {{ PATH={root}/bin:$PATH sh {root}/usr/local/sbin/school-service "$@"; }}
 cd {root}/source
 """
-# In place of the program's environment and of setpriv: the program that is tested, as whoever runs the tests.
+# In place of the program's environment and of setpriv: the tested program, as the user of the tests.
 SETPRIV = """#!/bin/sh
 [ "$1 $2 $3" = "--reuid=school --regid=school --clear-groups" ] || exit 1
 shift 4

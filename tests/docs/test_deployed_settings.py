@@ -1,6 +1,6 @@
 """Settings that are set where the service is deployed: the tests' application has them, or a test that is named here.
 
-What a page sets and no test runs with may fail for everybody who follows the page.
+A setting of a page that no test runs with may fail for everybody who follows the page.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RUN_BY = {
 
 
 def files() -> list[Path]:
-    """List what is looked at."""
+    """List the files to look at."""
     paths = [
         path
         for place in PLACES

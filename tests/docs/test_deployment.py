@@ -27,9 +27,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "deployment"
 UNITS = FOLDER / "systemd"
 PAGES = sorted(FOLDER.glob("**/*.md"))
-EXPOSURE = (
-    15  # tenths, of systemd's ten: what is left is the network, files that all may read, and other users
-)
+EXPOSURE = 15  # tenths, of systemd's ten: the rest is the network, files that all may read, and other users
 
 analyze = shutil.which("systemd-analyze")
 with_systemd = pytest.mark.skipif(analyze is None, reason="systemd-analyze is not installed.")
@@ -106,7 +104,7 @@ def test_systemd_has_nothing_to_say_against_the_units(units):
 
     done = analysed("verify", "--man=no", *(f"./{name}" for name in names), cwd=units)
 
-    # What other units of this machine lack is said, too.
+    # Faults of other units of this machine are listed, too.
     assert [line for line in done.stderr.splitlines() if "school-service" in line] == []
     broken = units / "school-service@8000.service"
     broken.write_text(broken.read_text(encoding="utf-8") + "ProtectEverything=yes\n", encoding="utf-8")
@@ -254,7 +252,7 @@ def test_the_page_says_how_long_invitations_of_the_old_key_are_open(server, tmp_
             return done.stdout
 
         assert output() == ""
-        # Of the new key, of the old one, the newest of the old one, and one that has expired.
+        # One of the new key, two of the old one, its newest among them, and an expired one.
         made = (
             ("2 minutes", "30 days"),
             ("-1 days", "3 days"),

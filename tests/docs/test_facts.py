@@ -1,4 +1,4 @@
-"""What docs and document say of people's columns is what the columns say of themselves."""
+"""Docs and document describe people's columns as the columns describe themselves."""
 
 from __future__ import annotations
 

@@ -36,11 +36,11 @@ def block(name: str, kind: str) -> str:
 def example(
     request, outside_with, load, provider, place
 ) -> tuple[ApiClient, dict[str, Any], Callable[..., str]]:
-    """A caller of an application with the settings of a section, the claims shown there, what signs them."""
+    """A caller of an application with the settings of a section, the claims shown there, a function that signs them."""
     lines = dict(line.split("=", 1) for line in block(request.param, "ini").split())
     text = block(request.param, "json")
     claims = json.loads(text)
-    # A client of this test's own: what others have granted to one of its name is none of ours.
+    # A client of this test's own: grants of others to a client of its name are none of ours.
     claims = json.loads(text.replace(claims.get("azp", claims["sub"]), f"client-{uuid4()}"))
     assert lines["AUTH_URL"] == claims["iss"]
     lines["AUTH_URL"] = claims["iss"] = provider.url
@@ -83,7 +83,7 @@ def test_a_person_signed_in_through_the_client_has_nothing_of_its_grant(example,
     api, claims, sign = example
     client = claims.get("azp", claims["sub"])
     grant(client_id=client, school_ids=[place.id], all_permissions=True)
-    # What the provider says of people, of the same client: without what it says of the client itself.
+    # The provider's claims of people, of the same client: without its claims of the client itself.
     own = {
         "gty",
         "client_id",

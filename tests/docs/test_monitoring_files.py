@@ -1,4 +1,4 @@
-"""The alerts and the dashboard of docs/deployment/monitoring: Prometheus' own tool, and what they name."""
+"""The alerts and the dashboard of docs/deployment/monitoring: Prometheus' own tool passes them, their names are known."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def test_promtool_finds_the_rules_sound_and_each_fires_where_it_should(tmp_path)
     for arguments in (("check", "rules", "alerts.yml"), ("test", "rules", "alerts_test.yml")):
         done = run(*arguments)
         assert (done.returncode, "SUCCESS" in done.stdout) == (0, True), done.stdout + done.stderr
-    # What Grafana puts in place of its variable; as rules, since promtool parses no lone query.
+    # With Grafana's value in place of its variable; as rules, since promtool parses no lone query.
     records = [
         {"record": f"dashboard:query_{number}", "expr": query.replace("$instance", ".*")}
         for number, query in enumerate(QUERIES)

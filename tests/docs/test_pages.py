@@ -1,4 +1,4 @@
-"""What README and docs name exists: files, modules and names of the code, links."""
+"""Files, modules, names of the code and links in README and docs exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Pages about the code: what looks like a name of it there is one.
+# Pages about the code: each word there that looks like a name of it is one.
 PAGES_OF_CODE = [
     ROOT / "docs" / name for name in ("architecture.md", "contributing.md", "glossary.md", "serving.md")
 ]
@@ -27,12 +27,12 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def spans(page, pattern):
-    """List what is written as code on a page and is all of a pattern."""
+    """List the words written as code on a page that match a pattern in full."""
     return [code for code in CODE.findall(page.read_text(encoding="utf-8")) if pattern.fullmatch(code)]
 
 
 def resolve(dotted):
-    """Import the module of a dotted name, and look up what follows; raises ImportError or AttributeError."""
+    """Import the module of a dotted name, and look up the rest; raises ImportError or AttributeError."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
         name = ".".join(parts[:length])

@@ -59,7 +59,7 @@ def below(text: str, root: Path) -> str:
 
 
 def paste(root: Path, *scripts: str) -> str:
-    """Run blocks one after the other, in the folder of the source; return what they say."""
+    """Run blocks one after the other, in the folder of the source; return their output."""
     text = "\n".join(scripts).replace("schools.example.org\nmkdir", f"{NAME}\nmkdir")
     text = text.replace("schools.example.org\napt-get", f"{NAME}\napt-get")
     # A program that the page names by its path is a function here, too.
@@ -149,7 +149,7 @@ def test_caddy_may_read_its_key_and_others_may_not(root):
 
 
 def settings(root: Path) -> Settings:
-    """What the service reads of the file of settings, with a key of the tests."""
+    """The settings that the service reads from the file, with a key of the tests."""
     key = root / "etc/school-service/key.pem"
     key.write_text(SigningKey.generate().to_pem(), encoding="utf-8")
     key.chmod(0o600)

@@ -79,7 +79,7 @@ def values(api, make):
 
 
 def send(api, words):
-    """Send the request of a curl command with the client; its options are those that the page has."""
+    """Send the request of a curl command with the client; options that the page does not use are unknown."""
     method, headers, body, address = "GET", {}, None, None
     rest = iter(words[1:])
     for word in rest:

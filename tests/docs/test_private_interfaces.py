@@ -14,8 +14,8 @@ from tests.measures import PROGRAM, modules
 
 ROOT = Path(__file__).parents[2]
 TITLE = "## Private interfaces we use"
-# Private in name alone: SQLAlchemy documents the first, Flask and Werkzeug the second, Python those of named tuples and
-# of enumerations.
+# Private in name alone: SQLAlchemy documents the first, Flask and Werkzeug the second, Python the names of named
+# tuples and of enumerations.
 DOCUMENTED = {"_mapping", "_get_current_object", "_asdict", "_replace", "_value_"}
 
 
@@ -30,7 +30,7 @@ def read_table():
 
 
 def required():
-    """What setup.cfg requires, by name."""
+    """The requirements of setup.cfg, by name."""
     settings = ConfigParser()
     settings.read(ROOT / "setup.cfg", encoding="utf-8")
     lines = settings["options"]["install_requires"].split("\n")

@@ -1,4 +1,4 @@
-"""The proxies' configurations in docs/proxies do what docs/operators.md says, run by the proxies themselves."""
+"""The proxies' configurations in docs/proxies work as docs/operators.md says, run by the proxies themselves."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Echo(BaseHTTPRequestHandler):
 
 
 class Brief(Echo):
-    """One that ends a connection after its answer, so that nothing of it is left once it is stopped."""
+    """An upstream that ends a connection after its answer, so that nothing of it is left once it is stopped."""
 
     protocol_version = "HTTP/1.0"
 
@@ -131,7 +131,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def free_port() -> int:
-    """Find a port that nobody has, below those that the system gives to whoever asks for any: it stays free."""
+    """Find a port that nobody has, below the range from which the system chooses ports itself: it stays free."""
     while True:
         port = random.randrange(20_000, 32_000)
         with suppress(OSError), socket.socket() as taken:
@@ -154,7 +154,7 @@ def adapted(file: str, changes: dict[str, str], headings: tuple[str, ...]) -> st
 
 
 def changed(file: str, text: str, heading: str) -> str:
-    """Change an example as the page says under a heading: what a diff takes away has to be there, once."""
+    """Change an example as the page says under a heading: lines that a diff takes away have to be there, once."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     diffs = re.findall(r"```diff\n(.*?)```", section, re.S)
     assert len(diffs) == 2, heading
@@ -284,7 +284,7 @@ def changed_proxy(
     certificate: tuple[Path, Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Proxy]:
-    """The proxy below a path, before two processes of which one is away."""
+    """The proxy below a path, before two processes; one is away."""
     folder = tmp_path_factory.mktemp(f"changed-{request.param}")
     upstreams = (upstream, free_port())  # nobody listens at the second
     with running(request.param, folder, acme, upstreams, certificate, PATH, SEVERAL) as proxy:
@@ -416,7 +416,7 @@ def test_a_certificate_authority_finds_its_proof_without_tls(proxy, acme):
     ],
 )
 def test_below_a_path_the_service_gets_the_rest_and_is_told_of_it(changed_proxy, path, there):
-    # More often than there are processes: the one that is away has its turn, too.
+    # More often than there are processes: the absent one has its turn, too.
     for _ in range(3):
         answer = changed_proxy.request(path=path, headers={"X-Forwarded-Prefix": "/forged"})
 
@@ -461,7 +461,7 @@ def compressed(proxy, path, media_type, times=100):
 )
 def test_json_csv_ndjson_and_pages_of_documentation_are_compressed(proxy, media_type):
     assert compressed(proxy, "/users?pageSize=50", media_type)
-    # What is not asked for compressed comes as it is.
+    # An answer not asked for compressed comes as it is.
     assert "Content-Encoding" not in proxy.request(path="/users").headers
 
 

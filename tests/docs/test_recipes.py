@@ -1,8 +1,8 @@
 """The recipes of docs/contributing.md are followed as they are written, in a copy of the project.
 
-What a recipe has written by hand is a patch; what it lets scripts write, they write. The quick run sees that the patch
-fits, names no file but those of the recipe, and does what it is for; before a release the checks that the recipe names
-have nothing to say.
+The steps by hand of a recipe are a patch; the other files are written by the recipe's scripts. The quick run asserts
+that the patch fits, names no file but the recipe's, and changes the document as the recipe says; before a release the
+checks named by the recipe have nothing to say.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATCHES = Path(__file__).with_name("recipes")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe by its heading: the patch, the scripts that are run after it, and what the document then has."""
+    """A recipe by its heading: the patch, the scripts that are run after it, and the members of the document then."""
 
     heading: str
     patch: str
@@ -47,7 +47,7 @@ class Recipe:
 
     @property
     def checks(self) -> list[str]:
-        """The modules of tests that the recipe's table names, and those that it changes."""
+        """The modules of tests named by the recipe's table, and the changed ones."""
         table = self.text.partition("| forgotten |")[2]
         named = {*re.findall(r"`(tests/[\w/]+\.py)`", table), *self.files}
         return sorted(name for name in named if re.search(r"/test_\w+\.py$", name))
@@ -91,14 +91,14 @@ def run(copy: Path, *arguments: str, **settings: str) -> str:
 
 
 def tracked() -> list[str]:
-    """List the files of the project, with those that are about to be."""
+    """List the files of the project, the new ones too."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     output = subprocess.run(listing, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
     return [name for name in output.split("\0") if name and (ROOT / name).is_file()]
 
 
 def patched(folder: Path, *recipes: Recipe) -> Path:
-    """Copy the project with what is compiled of it, and write by hand what the recipes say."""
+    """Copy the project with its compiled modules, and apply the recipes' steps by hand."""
     for name in tracked():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)

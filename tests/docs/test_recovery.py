@@ -34,7 +34,7 @@ BLOCKS = {
 
 pytestmark = [pytest.mark.release, pytest.mark.program, on_postgresql_alone]
 
-# In place of the page's first block: another place, and no systemd. `cluster` names the one that is worked on.
+# In place of the page's first block: another place, and no systemd. `cluster` names the cluster at work.
 PREAMBLE = """
 set -eu
 KEPT={folder}/kept

@@ -52,7 +52,7 @@ def removed_ids(page):
 
 
 def named_tests(text):
-    """The modules and folders that a section names as those that hold its rules."""
+    """The modules and folders that a section names as the tests of its rules."""
     return [path for paths in TESTS.findall(text) for path in PATH.findall(paths)]
 
 

@@ -1,4 +1,4 @@
-"""What docs/serving.md promises has its tests, and names every module of serving and each that extends waitress."""
+"""The promises of docs/serving.md have tests, and it names every module of serving and each that extends waitress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/deployment/update.md: nginx's file and the unit take the place of those of 0.2.0, by the page's own blocks."""
+"""docs/deployment/update.md: nginx's file and the unit replace the files of 0.2.0, by the page's own blocks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def adapted(text: str, folder: Path, secure: int, upstream: int) -> str:
 
 
 def logged(folder: Path, configuration: str, path: str) -> str:
-    """What the access log of nginx has of a request."""
+    """The lines of a request in nginx's access log."""
     secure = free_port()
     with answering(handler=Echo) as upstream:
         file = folder / "served.conf"

@@ -1,4 +1,4 @@
-"""The example of a follower keeps a copy that is equal to the export of the end, whatever is written meanwhile."""
+"""The example of a follower keeps a copy that is equal to the export of the end, with writes meanwhile."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def offline(browser, *, away):
 
 
 def test_a_register_is_taken_with_a_network_and_without(browser, class_):
-    # The device has the school's day, which begins an hour before that of UTC.
+    # The device has the school's day, which begins an hour before the day of UTC.
     browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Africa/Lagos"})
     browser.get(f"{class_.address}/page/")
     choose(browser, class_, "R/2", "A")

@@ -1,4 +1,4 @@
-"""Ids of records that the demo holds, so that more than half of the requests reach what they name."""
+"""Ids of records that the demo holds, so that more than half of the requests reach their records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LISTS = {
     "lgas": "/lgas",
     "nationalities": "/nationalities",
 }
-# What the id of a path names, by the path's first part.
+# The kind of record that the id of a path names, by the path's first part.
 OF_PATH = {
     "templates": "subjects",
     "gradebooks": "entries",
@@ -41,7 +41,7 @@ OF_PATH = {
     "employee-categories": "categories",
     "grade-configs": "bands",
 }
-# What a parameter, or a member of a body, names by its id.
+# The kind of record that a parameter, or a member of a body, names by its id.
 OF_NAME = {
     "absences[*].student": "batch-students",
     "assessment": "assessments",
@@ -165,7 +165,7 @@ def promoted(service: Running, token: str, school: str) -> list[str]:
 
 
 def configuration(document: dict[str, Any], ids: dict[str, list[str]]) -> str:
-    """Write what schemathesis is to use of the ids, operation by operation, as TOML."""
+    """Write the ids for schemathesis to use, operation by operation, as TOML."""
     lines = [f"[dictionaries.{kind}]\nvalues = {values}" for kind, values in ids.items() if values]
     for path, item in document["paths"].items():
         bound = sorted({line for line in _bindings(path, item) if ids.get(line[1])})
@@ -178,7 +178,7 @@ def configuration(document: dict[str, Any], ids: dict[str, list[str]]) -> str:
 def _bindings(path: str, item: dict[str, Any]) -> Iterator[tuple[str, str]]:
     first = path.split("/")[1]
     operations = [operation for member, operation in item.items() if member != "parameters"]
-    # What all operations of a path take is said once, beside them.
+    # Parameters of all operations of a path stand once, beside them.
     for holder in (item, *operations):
         for parameter in holder.get("parameters", ()):
             name = parameter["name"]

@@ -2,7 +2,7 @@
 
     tox -e fuzz [-- --max-examples 50]
 
-Starts the real program on a data folder of its own; arguments are handed to `schemathesis run`. What is loosened is
+Starts the real program on a data folder of its own; arguments are handed to `schemathesis run`. Loosened checks are
 in `schemathesis.toml`.
 """
 

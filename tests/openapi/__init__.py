@@ -1,1 +1,1 @@
-"""Clients generated from the OpenAPI document, and what linters say of it."""
+"""Clients generated from the OpenAPI document, and the findings of linters."""

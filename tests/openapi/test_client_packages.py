@@ -48,7 +48,7 @@ pytestmark = [
 
 
 def do(*command, cwd, **settings):
-    """Run a program to its good end; gives what it printed."""
+    """Run a program to its good end; gives its output."""
     done = subprocess.run(
         command, cwd=cwd, env={**os.environ, **settings}, capture_output=True, text=True, timeout=500
     )
@@ -78,7 +78,7 @@ def python_client(packages, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def typescript_client(packages, tmp_path_factory):
-    """The folder that has the TypeScript package and what it depends on installed, and the compiler's types of Node."""
+    """The folder with the TypeScript package and its dependencies installed, and the compiler's types of Node."""
     folder = tmp_path_factory.mktemp("typescript")
     modules = folder / "node_modules"
     modules.mkdir()

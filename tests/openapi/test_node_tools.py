@@ -1,4 +1,4 @@
-"""The document for TypeScript: openapi-typescript's types under --strict; and what Spectral and Redocly say of it."""
+"""The document for TypeScript: openapi-typescript's types under --strict; and the findings of Spectral and Redocly."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def written(document, app, tmp_path_factory):
 
 
 def run(name, *arguments, cwd):
-    """Run a tool; gives its exit status, what it wrote, and what it complained of."""
+    """Run a tool; gives its exit status, its output, and its complaints."""
     return subprocess.run(
         [TOOLS / name, *arguments],
         cwd=cwd,

@@ -1,4 +1,4 @@
-"""axe on the pages on which people sign in: what it finds by the rules of WCAG 2.2 AA, and its best practices."""
+"""axe on the pages on which people sign in: its findings by the rules of WCAG 2.2 AA, and its best practices."""
 
 from __future__ import annotations
 

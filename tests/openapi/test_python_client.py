@@ -96,7 +96,7 @@ class Caller:
             return function(*path, client=client, **header, **given)
 
     def do(self, operation: str, *path: Any, **given: Any) -> Any:
-        """Call an operation that succeeds; returns what the client made of the answer, of a file its bytes."""
+        """Call an operation that succeeds; returns the answer as the client parsed it, of a file its bytes."""
         answer = self.send(operation, *path, **given)
         assert answer.status_code == 200, answer.content
         return answer.content if hasattr(answer.parsed, "payload") else answer.parsed

@@ -3,7 +3,7 @@
     python download_sheets.py BACKUP FOLDER
 
 Its terms are opened again before. Sheets have the scores of a paper, and the comments, traits and registers of an arm;
-that of the import has the headings alone.
+the sheet of the import has the headings alone.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python fill_schools.py PASSWORD
 
-Prints a JSON array: the ids of the schools. It imports what release 0.2.0 has under these names.
+Prints a JSON array: the ids of the schools. It imports the modules of release 0.2.0 under these names.
 """
 
 from __future__ import annotations

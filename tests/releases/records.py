@@ -1,4 +1,4 @@
-"""All that a school's administrator reads of it by the API, record by record, and how that of two moments differs."""
+"""All that a school's administrator reads of it by the API, record by record, and the differences of two moments."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Reader:
         self._headers["Authorization"] = f"Bearer {token}"
 
     def send(self, method: str, path: str, **options: Any) -> urllib3.BaseHTTPResponse:
-        """Send a request, whatever is answered."""
+        """Send a request; any answer will do."""
         return self._http.request(method, self.base_url + path, headers=self._headers, **options)
 
     def get(self, path: str, **query: Any) -> Any:
-        """Read what has to be there."""
+        """Read an answer that has to be 200."""
         answer = self.send("GET", f"{path}?{urlencode(query)}" if query else path)
         assert answer.status == 200, (path, query, answer.status, answer.data[:300])
         return answer.json()
 
     def read_all(self) -> dict[str, Any]:
-        """Read the school: what each operation answers, by its path and query."""
+        """Read the school: the answer of each operation, by its path and query."""
         answers = {path: self.get(path) for path in LISTS}
         answers |= {path: list(self._pages(path, "pageNumber", "pageSize")) for path in PAGED}
         answers["/graduates"] = list(self._pages("/graduates", "page", "size"))
@@ -94,9 +94,9 @@ def _some(rows: list[Any]) -> list[Any]:
 
 
 def differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
-    """Say what was there before and is not, or is another; members and rows that came since are no difference.
+    """Name values of before that are missing or others now; members and rows that came since are no difference.
 
-    Records of a list are found by what they are of: in which order names stand is of the release.
+    Records of a list are found by their subject: the order of names is the release's.
     """
     if isinstance(before, dict) and isinstance(after, dict):
         for name, value in before.items():
@@ -123,7 +123,7 @@ def differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
 
 
 def _key(row: Any) -> str | None:
-    """Tell what a row is of: itself, or the student or subject whose it is."""
+    """Name the subject of a row: itself, or the student or subject to whom it belongs."""
     if not isinstance(row, dict):
         return None
     of = row.get("student") or row.get("cohort_subject")

@@ -1,6 +1,6 @@
 """Updates from 0.2.0 and 0.3.0 as docs/deployment/update.md has them, and back: two schools with data, under traffic.
 
-What the schools hold is read by the API before, after, and when it was taken back, row by row.
+The schools' records are read by the API before, after, and when the update was taken back, row by row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.release, pytest.mark.program, on_postgresql_alone]
 PAGE = (ROOT / "docs" / "deployment" / "update.md").read_text(encoding="utf-8")
 PASSWORD = "kola nut, harmattan, river"
 PAUSE = 0.02  # seconds between the requests of a client
-# What a record says otherwise since, of which the changelog tells.
+# Differences of records since then, named by the changelog.
 CHANGED = {
     r"/submissions\?\S*/(takers|blanks)": "results are submitted by arm: counted are the students of the arm",
     r"/students/\S*/data/student/guardian_\w+": "guardians are people: a copy of the data has them as such",
@@ -46,7 +46,7 @@ CHANGED = {
 
 @dataclass
 class Installation:
-    """A database with the settings of those who work on it."""
+    """A database with the settings of the programs that work on it."""
 
     settings: dict[str, str]
     cwd: Path
@@ -88,7 +88,7 @@ class Traffic:
     readers: list[Reader]
     statuses: list[int] = field(default_factory=list)
     refused: dict[int, bytes] = field(default_factory=dict)
-    """By its status, what the last answer said that was none of 200."""
+    """The last answer of each status but 200."""
     written: list[list[str]] = field(default_factory=list)
     _ended: threading.Event = field(default_factory=threading.Event)
     _under_way: list[Future[None]] = field(default_factory=list)
@@ -126,7 +126,7 @@ class Traffic:
                     assert int(answer.headers["Retry-After"]) > 0
 
     def await_statuses(self, *expected: int) -> None:
-        """Wait until there are some answers more, of which the last have these statuses."""
+        """Wait until there are some answers more, the last with these statuses."""
         begun, deadline = len(self.statuses), time.monotonic() + 60
         while set(self.statuses[-4:]) != set(expected) or len(self.statuses) < begun + 8:
             assert time.monotonic() < deadline, (self.statuses[-20:], self.refused)
@@ -153,7 +153,7 @@ def read_all(readers, base_url):
 
 
 def changes(before, after):
-    """List what was there before and is not, or is another, but for what has to be."""
+    """List values of before that are missing or others now, but for the intended ones."""
     return [
         difference
         for difference in differences(before, after)
@@ -217,7 +217,7 @@ def test_no_row_is_lost_or_changed_by_the_update_or_by_taking_it_back(
         set(written) <= rooms for written, rooms in zip(traffic.written, classrooms(after), strict=True)
     )
 
-    # What was written since the backup stays in the database that is put aside.
+    # Writes since the backup stay in the database that is put aside.
     aside = admin.set(database=f"{admin.database}_after")
     execute(server, f'ALTER DATABASE "{admin.database}" RENAME TO "{aside.database}"')
     execute(server, f'CREATE DATABASE "{admin.database}"')
@@ -279,7 +279,7 @@ def versions(service):
 
 
 def environment_of(folder, tree):
-    """Make an environment of its own for the release in a tree, as pip does; what it needs is that of the tests."""
+    """Make an environment of its own for the release in a tree, as pip does; its dependencies are the tests' own."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (packages,) = folder.glob("lib/python3*/site-packages")
     (packages / "needed.pth").write_text(sysconfig.get_path("purelib"))
@@ -294,7 +294,7 @@ def test_nobody_sees_503_from_0_3_0_to_this_release_or_back(installation, releas
     (opt / "school-service").symlink_to(opt / "school-service-0.3.0")
     schools, secret = installation.filled(release_0_3)
     installation.settings["PYTHONPATH"] = ""
-    # What pip writes into the first line of a command: its own environment, and not the link.
+    # As pip writes the first line of a command: with its own environment, and not the link.
     python = opt / "school-service-0.3.0" / "bin" / "python3"
     command = (str(python), "-P", "-m", "school_service")
     cwd, settings = installation.cwd, installation.settings

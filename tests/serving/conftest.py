@@ -1,4 +1,4 @@
-"""An installation of its own, as that of the command line's tests, and the service that serves it."""
+"""An installation of its own, as the command line's tests have, and the service that serves it."""
 
 from tests.cli.conftest import cli, each_server, folder, installed, logins, service
 

@@ -1,4 +1,4 @@
-"""What `serve` refuses of a database, and warns of, before it lets requests in."""
+"""Refusals and warnings of `serve` about a database, before it lets requests in."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ THREADS = 8
 
 @pytest.fixture
 def warnings(app, settings, place, caplog) -> Callable[[], list[str]]:
-    """Answers what is warned of where the process that serves has DATABASE_URL alone."""
+    """Answers the warnings where the serving process has DATABASE_URL alone."""
     alone = replace(settings, admin_database_url=settings.database_url)
 
     def warned() -> list[str]:
@@ -98,7 +98,7 @@ def warnings(app, settings, place, caplog) -> Callable[[], list[str]]:
 
 @contextmanager
 def may_create(tenancy, login: str) -> Iterator[None]:
-    """Let a login create schemas for a while, as the one that provisions does."""
+    """Let a login create schemas for a while, as the provisioning login does."""
     with tenancy.admin.begin() as connection:
         database = connection.scalar(text("SELECT quote_ident(current_database())"))
         connection.execute(text(f'GRANT CREATE ON DATABASE {database} TO "{login}"'))

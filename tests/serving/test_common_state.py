@@ -1,4 +1,4 @@
-"""What the supervisor keeps for all workers, asked as workers ask it."""
+"""The state that the supervisor keeps for all workers, asked as workers ask it."""
 
 import select
 import socket
@@ -18,7 +18,7 @@ from school_service.serving.common_state import Client, CommonState
 
 
 class Worker:
-    """A worker in this process, and what its supervisor does."""
+    """A worker in this process, and the work of its supervisor."""
 
     def __init__(self, state, workers=2):
         ours, self._control = socket.socketpair()

@@ -1,4 +1,4 @@
-"""Which request comes next: shares of groups, their turns, and what is quick."""
+"""Which request comes next: shares of groups, their turns, and quick requests."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_a_node_that_does_not_answer_leaves_a_thread_to_the_others(of_nodes, beg
 
     wait_for(lambda: len(begun) == 5, "the other node's")
     assert [name[0] for name in names(begun)] == ["x", "x", "x", "y", "y"]
-    # Nothing is lost of what had to wait.
+    # No request that had to wait is lost.
     begun[0].go.set()
     wait_for(lambda: len(begun) == 6, "the node's next")
     assert begun[-1].name[0] == "x"
@@ -301,7 +301,7 @@ def test_once_its_token_is_verified_a_request_is_of_its_school(of_strangers, beg
     for task in requests:
         of_strangers.add_task(task)
     wait_for(lambda: len(begun) == 4, "the school's share")
-    # No stranger's thread is held by those that wait.
+    # No stranger's thread is held by a waiting request.
     others = [Request(stranger(2, has_token=True), begun) for _ in range(4)]
     for task in others:
         of_strangers.add_task(task)

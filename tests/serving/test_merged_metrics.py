@@ -1,4 +1,4 @@
-"""The metrics of several workers as those of one service."""
+"""The metrics of several workers, merged into the metrics of one service."""
 
 import socket
 import struct

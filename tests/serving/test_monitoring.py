@@ -1,4 +1,4 @@
-"""Metrics: what is counted, what is looked at when they are asked for, and that nobody waits for a silent database."""
+"""Metrics: counters, gauges read when they are asked for, and no wait for a silent database."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def read(metrics):
 
 @contextmanager
 def counting(metrics):
-    """Yield what the block adds to the counters."""
+    """Yield the additions of the block to the counters."""
     before, added = read(metrics), {}
     yield added
     for name, samples in read(metrics).items():
@@ -183,7 +183,7 @@ def test_attempts_to_sign_in_are_counted_by_their_outcome(caller, metrics):
     }
 
 
-# What is looked at
+# Gauges
 
 
 def test_waiting_requests_are_counted(metrics, monkeypatch):

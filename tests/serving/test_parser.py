@@ -1,4 +1,4 @@
-"""Requests as HTTP/1.1 has them: what is not sound is refused at once, in the one shape of errors."""
+"""Requests as HTTP/1.1 has them: an unsound one is refused at once, in the one shape of errors."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_chunked_alone_is_taken(field):
 
 
 def test_a_body_for_which_there_is_no_room_is_refused(monkeypatch):
-    """waitress puts what is large into a temporary file."""
+    """waitress puts a large body into a temporary file."""
 
     class Full:
         def write(self, _content):
@@ -156,7 +156,7 @@ def test_a_header_that_is_too_large_is_searched_for_its_origin_in_no_time():
 
     request = read(HEAD + b"X: %b\r\nOrigin:%b\ra" % (b"x" * parser.HEADER_LIMIT, b" " * LONG))
 
-    # What it does is done in a millisecond; it was hours.
+    # It takes a millisecond; it was hours.
     assert time.thread_time() - begun < 5
     assert (
         reason_of(request)

@@ -1,4 +1,4 @@
-"""Clients that are slow, many, or send what nobody wants: they end, and the others are answered."""
+"""Clients that are slow, many, or send unwanted requests: they end, and the others are answered."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""Several workers: none of their ends loses a request that it had not begun, and what is counted is the machine's."""
+"""Several workers: none of their ends loses a request that it had not begun, and counts are the machine's."""
 
 import http.client
 import json
@@ -224,7 +224,7 @@ def test_a_worker_that_is_killed_costs_the_requests_it_had_and_comes_back(servic
         text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=60).data
         done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    # What the dead worker had counted when it was asked is still counted.
+    # The counts of the dead worker, when it was last asked, are still there.
     of_token = ("school_service_request_seconds_count", "POST", "/auth/oauth/token", "401")
     assert after[of_token] >= before[of_token] >= 10
     assert after["school_service_database_up",] == 1
@@ -244,7 +244,7 @@ def test_a_worker_is_silent_once_it_gave_no_sign_for_its_time_while_the_supervis
 
 @pytest.fixture(scope="module")
 def hanging(installed, folder, tmp_path_factory):
-    """A service of two workers, each of which holds its interpreter for a minute at SIGUSR1."""
+    """A service of two workers; each holds its interpreter for a minute at SIGUSR1."""
     planted = tmp_path_factory.mktemp("planted")
     # A function of C that is called by PyDLL keeps the interpreter's lock.
     (planted / "sitecustomize.py").write_text(
@@ -352,7 +352,7 @@ def test_the_end_loses_no_request(service):
 
 
 def test_a_reload_follows_the_link_by_which_the_command_was_called(tmp_path, monkeypatch):
-    """As /opt/school-service leads to the environment of one release, and then to that of another."""
+    """As /opt/school-service leads to the environment of one release, and then of another."""
     bin_of_release, elsewhere = tmp_path / "release" / "bin", tmp_path / "elsewhere"
     for folder in (bin_of_release, elsewhere):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Texts that were read in a wrong character set are found, and those that are right are not."""
+"""Texts that were read in a wrong character set are found, and right ones are left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a downloaded sheet says of its download."""
+"""The facts of its download in a downloaded sheet."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ from tests.factories import Factory
 from tests.long_texts import KINDS, MIB, QUICK, SHORT, TEXTS, Stopwatch
 from tests.sheets.workbooks import MAIN, handmade, row_xml, sheet_xml, strings_xml
 
-CELL = 131_000  # characters of a cell of a .csv file, of which Python's reader takes 131,072
+CELL = 131_000  # characters of a cell of a .csv file; Python's reader takes 131,072
 JUST_SHORT_ENOUGH = 480  # characters that are looked at where 120 may be stored
 ROWS = 1000
 IMPORTED = [column.name for column in COLUMNS]
 
 
 class Class:
-    """A cohort with a student, a subject and an assessment: what sheets are of."""
+    """A cohort with a student, a subject and an assessment, for all kinds of sheets."""
 
     def __init__(self, make: Factory) -> None:
         self.taught = make.taught(0)
@@ -76,7 +76,7 @@ READ = [
 
 
 def sender(api: Any, class_: Class, sheet: str) -> Callable[[bytes], Callable[[], None]]:
-    """Make what sends a file as a sheet, and sees that the service does not fail."""
+    """Make a function that sends a file as a sheet, and asserts that the service does not fail."""
     path, name, _ = uploads(class_)[sheet]
 
     def sent(content: bytes) -> Callable[[], None]:
@@ -198,7 +198,7 @@ def _titled(title: str) -> bytes:
     ).encode()
 
 
-# Where a workbook has texts, by what its XML is around one.
+# Where a workbook has texts, by the XML around one.
 IN_WORKBOOKS: dict[str, Callable[[str], bytes]] = {
     "heading": lambda text: handmade(sheet_xml(row_xml("first_name", text))),
     "title above": lambda text: handmade(sheet_xml(row_xml(text) + _HEADER + row_xml(SHORT))),

@@ -1,4 +1,4 @@
-"""Opening what anyone may have made: every file is read, or refused with a message, within bounds."""
+"""Opening files of anyone's making: each is read, or refused with a message, within bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The XML of rows and of shared strings: what programs write, what they seldom write, and what is broken."""
+"""The XML of rows and of shared strings: usual, rare and broken forms."""
 
 from __future__ import annotations
 

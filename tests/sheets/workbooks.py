@@ -16,7 +16,7 @@ NO_NUMBERS = (
     *(True, False, date(2025, 1, 1), datetime(1900, 1, 20, 12), time(12, 30)),
     *("#N/A", "#DIV/0!", "=1+1"),
 )
-"""Cells of which none has a number."""
+"""Values of cells that are no number."""
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _DOCUMENT = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

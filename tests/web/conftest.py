@@ -37,7 +37,7 @@ SECRET = 'SELECT secret FROM school_0123456789abcdef0123456789abcdef.users: rela
 
 
 class InnerSchema(Schema):
-    """What a body may hold within itself."""
+    """An object within a body."""
 
     text = Text()
 
@@ -71,7 +71,7 @@ class QuerySchema(Schema):
 
 
 class TakenSchema(RecordSchema):
-    """What was understood of the input, as Python writes it."""
+    """The values understood of the input, as Python writes them."""
 
     taken = fields.Dict(keys=fields.String(), values=fields.String())
 
@@ -104,14 +104,14 @@ def _probe() -> Blueprint:
         @probe.arguments(QuerySchema, location="query")
         @probe.returns(TakenSchema)
         def get(self, given: dict[str, Any]) -> Any:
-            """Show what was understood of a query."""
+            """Show the values understood of a query."""
             return _as_answer(given)
 
         @probe.public
         @probe.arguments(InputSchema)
         @probe.returns(TakenSchema)
         def post(self, given: dict[str, Any]) -> Any:
-            """Show what was understood of a body."""
+            """Show the values understood of a body."""
             return _as_answer(given)
 
     @probe.route("/probe/file")

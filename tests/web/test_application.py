@@ -1,4 +1,4 @@
-"""The short way of a request through Flask: what it leaves out changes no answer."""
+"""The short way of a request through Flask: the steps left out change no answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fields_of(answer):
 
 @pytest.fixture
 def looking(rehearsed):
-    """What somebody sees who looks at each answer of the application."""
+    """The answers seen by an observer of the application."""
     seen = []
 
     def look(_app, response, **_rest):

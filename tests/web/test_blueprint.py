@@ -26,14 +26,14 @@ class NameSchema(RecordSchema):
 
 
 class FilterSchema(Schema):
-    """Filters: one of another name in the query, and one that may be left out."""
+    """Filters: one has another name in the query, and one may be left out."""
 
     record_id = Id(data_key="recordId")
     note = Text(required=False)
 
 
 def check(**arguments: Any) -> None:
-    """Refuse whatever it is called with, and tell it."""
+    """Refuse any arguments, and tell them."""
     raise Invalid("checked", {name: [str(value)] for name, value in sorted(arguments.items())})
 
 

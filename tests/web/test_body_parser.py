@@ -1,4 +1,4 @@
-"""Bodies and queries: what is understood of them, and how the rest is refused."""
+"""Bodies and queries: the values understood of them, and the refusals of the rest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def assert_error(answer, status, message=None):
         assert body["message"] == message
 
 
-# What is no JSON
+# Bodies that are no JSON
 
 
 @pytest.mark.parametrize(

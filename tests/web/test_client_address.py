@@ -1,4 +1,4 @@
-"""Whose X-Forwarded-For counts: that of trusted proxies alone."""
+"""The X-Forwarded-For of trusted proxies counts, and no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pages' scripts may read answers: none by default, those of CORS_ORIGINS, or all."""
+"""Scripts of pages may read answers: none by default, the pages of CORS_ORIGINS, or all."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def opened_to_all(settings, tenancy):
 
 
 def cors(answer):
-    """Give the fields of an answer that concern CORS, without those of every answer."""
+    """Give the fields of an answer that concern CORS, without the fields of every answer."""
     return {name: value for name, value in answer.headers if name.startswith("Access-Control-")}
 
 

@@ -267,7 +267,7 @@ def test_when_the_database_takes_no_more_connections_the_answer_is_503(
 def test_connections_that_are_exhausted_are_told_from_a_database_that_is_away(
     settings, tenancy, document, own_place, logs
 ):
-    """Whoever has a connection is served, and health says so: nobody would be helped by another process."""
+    """A caller with a connection is served, and health says so: nobody would be helped by another process."""
     login = f'"{tenancy.placement.login}"'
     with running(settings) as app:
         caller = ApiClient(app, document, own_place.admin_token, own_place.id)

@@ -75,7 +75,7 @@ def shared_address(without_address):
 
 @pytest.fixture
 def address(shared_address, browser):
-    """The address, of which nothing is stored in the browser."""
+    """The address, with nothing of it stored in the browser."""
     everything = {"origin": shared_address, "storageTypes": "local_storage,cookies"}
     browser.execute_cdp_cmd("Storage.clearDataForOrigin", everything)
     return shared_address
@@ -132,7 +132,7 @@ def wait(browser, step):
 
 
 def click(browser, selector):
-    """Click an element once, by the page itself: what moves while the page scrolls can't be missed."""
+    """Click an element once, by the page itself: an element that moves while the page scrolls can't be missed."""
     browser.execute_script("arguments[0].click()", browser.find_element(By.CSS_SELECTOR, selector))
 
 
@@ -176,7 +176,7 @@ def read(browser, selector):
 
 
 def value(browser, selector):
-    """Read what a field holds once it holds something."""
+    """Read the value of a field once it has one."""
     return wait(browser, lambda _: browser.find_element(By.CSS_SELECTOR, selector).get_attribute("value"))
 
 
@@ -262,7 +262,7 @@ def loaded(browser):
 
 
 # Read at once: a message to the browser for each of a hundred operations takes longer than to draw them. After a step
-# down, or at the end back to the top, the page has two frames to draw what is in sight now.
+# down, or at the end back to the top, the page has two frames to draw the operations in sight.
 LISTED_IN_SIGHT = """
 const [done] = arguments;
 const shown = [...document.querySelectorAll('.opblock')].map(block => [
@@ -461,7 +461,7 @@ def test_the_page_works_below_a_path_that_a_proxy_takes_away_and_on_a_telephone(
 ):
     listing = ".opblock[id$='-listRoles']"
     browser.set_window_size(390, 900)
-    complaints(browser)  # those of earlier tests
+    complaints(browser)  # of earlier tests
     with serving_app(below_prefix(without_address)) as address:
         open_page(browser, f"{address}{PREFIX}", "#/roles/listRoles")
         choose_school(browser, str(place.id))

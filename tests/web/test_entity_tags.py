@@ -1,4 +1,4 @@
-"""ETag, If-None-Match and If-Match: nobody overwrites what they have not seen."""
+"""ETag, If-None-Match and If-Match: nobody overwrites a change that they have not seen."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.features.audit.test_every_write import WRITES, Scene
 from tests.operations import STORED
 from tests.threads import run_concurrently
 
-# What is changed or deleted, and where it is read.
+# Operations that change or delete a record, and the operation that reads it.
 MATCHED = {tuple(name.split()): row["if_match"] for name, row in STORED.items() if "if_match" in row}
-# What is no single record, or is not as it is stored.
+# Answers that are no single record, or are not as they are stored.
 UNTAGGED = {
     *("/students/{id}/data", "/employees/{id}/data", "/guardians/{id}/data"),
     *("/health", "/health/live"),

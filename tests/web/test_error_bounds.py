@@ -1,6 +1,6 @@
 """Errors end: a list is counted before it is read, and no answer of an error is larger than 64 KiB.
 
-The bodies are those that are dearest to refuse, for every operation that takes JSON.
+The bodies are the dearest to refuse, for every operation that takes JSON.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def refused(api, method, address, body):
 
     answer, took = send()
     if took >= SECONDS:
-        # Python may have collected the garbage of the whole run meanwhile: what is dear is dear again.
+        # Python may have collected the garbage of the whole run meanwhile: a dear body is dear again.
         took = min(took, send()[1])
     content = answer.get_data()
     whole = json.loads(content.decode())
@@ -138,7 +138,7 @@ def refused(api, method, address, body):
     told = errors.get("json", {})
     assert all(len(message) <= 300 for message in messages_of(errors)), about
     assert all(len(name) <= 60 for name in names_of(told)), about
-    # 100, and what is wrong with the last member beside: it is told whole.
+    # 100, and the problems of the last member beside: it is told whole.
     assert len(list(messages_of(told))) < 300, about
     assert errors.get("left_out", 1) > 0, about
     return errors
@@ -260,7 +260,7 @@ def test_where_all_is_told_nothing_is_left_out(api):
 
 @pytest.fixture(scope="module")
 def _little_to_look_through():
-    """Take what the tests before have made out of the collector's sight: to look through it is most of the work."""
+    """Take objects of the tests before out of the collector's sight: to look through them is most of the work."""
     gc.collect()
     gc.freeze()
 
@@ -388,6 +388,6 @@ def test_rows_end_with_the_last_that_has_room(answered, bad, columns, member):
     places = errors["json"][member] if member else {}
     assert told >= {*map(int, places)}
     if member:
-        # By their place 100 are told, and what is wrong with the last record beside.
+        # By their place 100 are told, and the problems of the last record beside.
         first = {row["row"] for row in errors["rows"][:100]}
         assert {*map(int, places)} == first

@@ -1,6 +1,6 @@
 """Every error has its status and the one shape, and shows nothing of the inside.
 
-The table is that of docs/rules/requests.md, "Answers".
+The table is in docs/rules/requests.md, "Answers".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.web.conftest import FAILURES, SECRET
 
 
 def assert_error(answer, status, error_type, message=None, errors=None):
-    """Assert the status, the type and the one shape; `errors` is what must stand there, nothing where it is None."""
+    """Assert the status, the type and the one shape; `errors` must stand there, nothing where it is None."""
     body = answer.get_json()
     assert answer.status_code == status, body
     assert answer.mimetype == "application/json"
@@ -254,7 +254,7 @@ def test_too_many_wrong_passwords_are_429_for_a_while(api, make):
     assert 1 <= int(answer.headers["Retry-After"]) <= 60
 
 
-# What nobody foresaw
+# Unforeseen errors
 
 
 @pytest.mark.parametrize("kind", sorted(FAILURES))

@@ -1,6 +1,6 @@
 """The `type` of errors: a closed set that only grows, each with the statuses that it comes with.
 
-That each error has one which fits its status is checked of every answer that tests get (`tests.client.check_error`).
+`tests.client.check_error` asserts in every answer to a test that the type of an error fits its status.
 """
 
 from __future__ import annotations

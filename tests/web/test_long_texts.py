@@ -46,7 +46,7 @@ LITERALS: dict[str, Callable[[int], str]] = {
 
 @dataclass(frozen=True)
 class Place:
-    """A field of the input of an operation: where it is, and what leads to it in a body."""
+    """A field of the input of an operation: its place, and the members that lead to it in a body."""
 
     method: str
     path: str
@@ -54,7 +54,7 @@ class Place:
     trail: Trail
     kind: str
     most: int | None
-    """The characters of a text; None of what is none."""
+    """The characters of a text; None for another value."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path} {self.location} {'.'.join(map(str, self.trail))} ({self.kind})"

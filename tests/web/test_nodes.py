@@ -1,7 +1,7 @@
-"""Requests of schools that are placed on nodes: where they go, and what becomes of them when a school is moved.
+"""Requests of schools that are placed on nodes: where they go, and how they end when a school is moved.
 
-The nodes are two names of one server, and the function that a node admits a transaction by says what a test lets it
-say. What Citus itself does is in tests/tenants/distribution.
+The nodes are two names of one server, and the function that a node admits a transaction by has its answer from a
+test. Tests of Citus itself are in tests/tenants/distribution.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.tenants.installations import execute
 
 pytestmark = on_postgresql_alone
 
-# A school is on the node whose shard is the one that the table names.
+# A school is on the node that has the shard named by the table.
 ENTER_NODE = """
 CREATE FUNCTION registry.enter_node(first_shard bigint) RETURNS void LANGUAGE plpgsql STRICT AS $$
 BEGIN
@@ -68,7 +68,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def functions(tenancy):
-    """What a node has in its registry."""
+    """The functions of a node's registry."""
     login = tenancy.placement.login
     execute(
         tenancy.admin_url,
@@ -93,7 +93,7 @@ def placed(settings, tenancy, functions):
 
 @pytest.fixture(scope="module")
 def place(app, tenancy):
-    """A school of these tests alone, since what is written to a node is committed."""
+    """A school of these tests alone, since writes to a node are committed."""
     place = make_place(app, tenancy, "Barewa College, Zaria")
     make_shards(tenancy, place)
     return place

@@ -190,7 +190,7 @@ def test_the_page_leads_to_the_guide_which_finds_all_that_it_loads(visitor):
         answer.close()
 
 
-# With a proxy that hands the prefix on, and with one that takes it away.
+# Of two proxies one hands the prefix on, the other takes it away.
 @pytest.mark.parametrize("script_name", ["/schools", ""])
 def test_behind_a_prefix_the_page_still_finds_all_that_it_loads(visitor, script_name):
     page = visitor.get("/docs", environ_overrides={"SCRIPT_NAME": script_name})
@@ -209,7 +209,7 @@ def test_behind_a_prefix_the_page_still_finds_all_that_it_loads(visitor, script_
         ({}, "docs"),
         ({"SCRIPT_NAME": "/schools"}, "/schools/docs"),
         ({"SCRIPT_NAME": "/schools", "PATH_INFO": ""}, "/schools/docs"),
-        # Whoever asks has no say in where it leads.
+        # The request has no say in where it leads.
         ({"HTTP_HOST": "evil.example", "HTTP_X_FORWARDED_PREFIX": "//evil.example"}, "docs"),
     ],
 )
@@ -469,7 +469,7 @@ def test_no_example_is_of_an_operation_that_is_not_there_or_has_a_real_secret(do
     assert "BEGIN" not in text
 
 
-# What holds for all schemas: they are as the contract's conventions have them.
+# Rules of all schemas: the conventions of the contract.
 
 
 def test_every_body_refuses_members_that_it_does_not_know(document):

@@ -32,7 +32,7 @@ def words_of(name: str) -> list[str]:
 
 
 def against_the_rule(operation: str, name: str) -> list[str]:
-    """Say what of a name is against the rule."""
+    """List the parts of a name that break the rule."""
     verb, *noun = words_of(name)
     wrong = [f"no word of the field: {word}" for word in noun if word not in WORDS]
     if not noun:

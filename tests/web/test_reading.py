@@ -1,4 +1,4 @@
-"""A read is one round trip: what is sent, who is judged by what, and that nobody is shown what they may not see."""
+"""A read is one round trip: its messages, the judgement of its caller, and nothing shown beyond their permissions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_reader_without_permission_costs_one_message_at_most(make, machine, co
 
 
 def test_a_query_that_is_not_valid_costs_the_binding_alone(make, api, counted):
-    """Whoever may not read is told so, and not what is wrong with the query."""
+    """A reader without permission is told so, and no problem of the query."""
     path = "/users?pageSize=x"
 
     assert counted(make.caller("read:users"), path) == (422, 1)

@@ -1,4 +1,4 @@
-"""Lists that PostgreSQL renders row by row: byte for byte what one array would be, and once in memory."""
+"""Lists that PostgreSQL renders row by row: byte for byte as one array would be, and once in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tenants.connections.engines import serving_engine
 from tenants.connections.statements import TEXTS_AT_ONCE
 from tests.postgres import on_postgresql_alone
 
-# What JSON escapes, what it does not, and what looks like the end of an element.
+# Characters that JSON escapes, others, and texts that look like the end of an element.
 NAMES = [
     '"',
     "\\",
@@ -84,7 +84,7 @@ def test_another_school_sees_none_of_it(api, other_api, place):
 def test_a_list_is_once_in_memory(rehearsed, place):
     with in_transaction(SchoolBinding(place.id)):
         fill(20_000)
-        render_list(service.classrooms())  # what is made at the first use stays
+        render_list(service.classrooms())  # objects of the first use stay
         gc.collect()
         tracemalloc.start()
         try:

@@ -1,4 +1,4 @@
-"""Header fields of every answer: no cache stores what is a person's, and no browser guesses a media type."""
+"""Header fields of every answer: no cache stores a person's records, and no browser guesses a media type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routes are bound to a request as Flask binds them, whatever its host and path."""
+"""The routes are bound to a request as Flask binds them, with any host and path."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def environ(**fields):
 
 
 def bound(bind, fields):
-    """Bind the routes; tell what came of it."""
+    """Bind the routes; tell the outcome."""
     try:
         adapter = bind(Request(environ(**fields)))
     except HTTPException as error:

@@ -1,4 +1,4 @@
-"""A school's share: how a request's school is known before its turn, what is answered beyond, and the timeouts."""
+"""A school's share: how a request's school is known before its turn, the answers beyond it, and the timeouts."""
 
 from __future__ import annotations
 
