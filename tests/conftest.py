@@ -350,7 +350,7 @@ class SharedRows:
         return place
 
     def differing(self) -> dict[str, dict[str, Any]]:
-        """Find the tables whose rows are others than at first, by school; from here on the rows of now are the first."""
+        """Find the tables whose rows have changed since the last call or the start, by school."""
         changed = {}
         for schema, before in self._at_first.items():
             self._at_first[schema] = after = self._rows(schema)

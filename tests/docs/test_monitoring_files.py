@@ -1,4 +1,4 @@
-"""The alerts and the dashboard of docs/deployment/monitoring: Prometheus' own tool passes them, their names are known."""
+"""Alerts and dashboard of docs/deployment/monitoring: Prometheus' own tool passes them, and their names are known."""
 
 import json
 import re
