@@ -1,16 +1,16 @@
-"""What registers cost, against reads and writes that were there before.
+"""The cost of registers, against older reads and writes.
 
     python -m benchmarks.attendance [--rounds 100]
 
 Starts a PostgreSQL of its own from the wheel, and a school with an arm of 40 students, whose first term has 60 days of
 registers, twice a day: 4,800 marks. The service answers in this process, as WSGI.
 
-Marking: PUT /registers of 40, against POST /gradebooks. Both make what is deleted in between, which is not measured.
+Marking: PUT /registers of 40, against POST /gradebooks. Both make rows that are deleted in between, unmeasured.
 Reading: GET /registers of 40, against GET /scoresheets of 40 students and 4 assessments.
 Summary: GET /attendance/summary of the arm, against a plain SELECT that counts the arm's marks.
-Publishing: POST /publications of the arm's 40 cards with the roll-up of registers, against that with typed figures.
-Missing: GET /registers/missing of one day of another school with 60 arms, against GET /classrooms, of which it has 20.
-All take turns, request after request, so that whatever else the machine does meets each.
+Publishing: POST /publications of the arm's 40 cards with the roll-up of registers, against one with typed figures.
+Missing: GET /registers/missing of one day of another school with 60 arms, against GET /classrooms with 20.
+All take turns, request after request, so that other work of the machine meets each.
 Telephones: 100 PUT /registers at once, each of a class of its own with 40 students, answered by as many threads as
 `serve` has by default. Prints how long the last one waited.
 Prints the median milliseconds of each and their ratio, as `benchmarks.results` does.

@@ -1,14 +1,14 @@
-"""What a school and its callers cost a backend of PostgreSQL: memory, and the reading of a caller's state.
+"""The cost of a school and its callers to a backend of PostgreSQL: memory, and the reading of a caller's state.
 
     python -m benchmarks.backend [--schools 40] [--rounds 2000]
 
 Starts a PostgreSQL of its own from the wheel, and schools with the same records. The service answers in this process,
 with one connection.
 
-Memory: GET /classrooms, and then a score sheet of 40 by 4 as well, twice in each school: how much memory of its own the
-backend has more for each school beyond the first ten, and of which of PostgreSQL's memory contexts it is.
+Memory: GET /classrooms, and then a score sheet of 40 by 4 as well, twice in each school: the growth of
+the backend's own memory for each school beyond the first ten, by PostgreSQL's memory contexts.
 State: the transaction with which each request begins, which reads the caller's state and nothing else: processor time
-of the backend beyond that of one which reads a constant, for several callers in turn.
+of the backend beyond a transaction that reads a constant, for several callers in turn.
 Linux alone tells both.
 """
 
@@ -73,7 +73,7 @@ class Backend:
 
 
 def memory(app: Flask, asked: Callers, paths: Sequence[str]) -> None:
-    """Ask for these paths in every school, and print what a school costs."""
+    """Ask for these paths in every school, and print the cost of a school."""
     client, backend = app.test_client(), Backend(app)
     with app.app_context():
         db.engine.dispose()
@@ -99,7 +99,7 @@ def memory(app: Flask, asked: Callers, paths: Sequence[str]) -> None:
 
 
 def state(here: Installation, app: Flask, school: Caller, rounds: int) -> None:
-    """Read the state of several callers in turn, and print what each takes."""
+    """Read the state of several callers in turn, and print the time of each."""
     with here.tenancy.admin.begin() as connection:
         # One of the users that the records have, who teaches nobody, as a teacher.
         connection.exec_driver_sql(f'SET LOCAL search_path TO "{school.schema}"')

@@ -1,4 +1,4 @@
-"""What change sets cost a write: POST /gradebooks of this checkout and of another one, in turns.
+"""The cost of change sets to a write: POST /gradebooks of this checkout and of another one, in turns.
 
     python -m benchmarks.change_sets OTHER [--rounds 8] [--scores 400] [--commit-delay 5000]
 
@@ -169,7 +169,7 @@ def enter(port: int, schools: list[dict[str, Any]], connections: int, scores: in
 
 @contextmanager
 def polled(port: int, schools: list[dict[str, Any]]) -> Iterator[None]:
-    """Let each school be asked for its changes twice a second, each time for what is new."""
+    """Let each school be asked for its changes twice a second, each time for the new ones."""
     ended = threading.Event()
 
     def poll() -> None:

@@ -1,4 +1,4 @@
-"""What the users of a cluster of Citus notice while schools are moved and migrated, and while a worker is away.
+"""Requests to a cluster of Citus while schools are moved and migrated, and while a worker is away.
 
     python -m benchmarks.cluster --citus postgresql://… [--schools 20] [--clients 8] [--seconds 10]
 
@@ -9,8 +9,8 @@ clients ask for classrooms, make some and sign in, without a pause, each in the 
 
 Meanwhile: nothing; three schools are moved, and back again; all are migrated (a column, its CHECK, an index, a table
 with a foreign key); the coordinator is killed, and comes back; it is stopped (SIGSTOP), and goes on; so is a worker.
-While the coordinator is away, clients ask for what stands in the registry, too. Prints for each how many requests there
-were, what was answered that is no 200, and the slowest, by the node of their school; and at the end whether every
+While the coordinator is away, clients ask for records of the registry, too. Prints for each the number of requests, the
+answers other than 200, and the slowest, by the node of their school; and at the end whether every
 classroom is there that was answered with 200 (a node that is killed loses some where its synchronous_commit is off).
 Exits with 1 where one is not, and where a request failed that had nothing to do with a node that was away.
 The database stays as it is made: drop it afterwards.
@@ -63,7 +63,7 @@ CHANGES = [
 
 
 class Server:
-    """A PostgreSQL of this machine: its first process and those that it has started."""
+    """A PostgreSQL of this machine: its first process and its children."""
 
     def __init__(self, url: URL) -> None:
         engine = create_engine(registry_url(url))
@@ -105,9 +105,9 @@ class Server:
 
 @dataclass
 class Seen:
-    """What clients saw of the schools of a node: answers by status (None: no answer), and the slowest, in seconds.
+    """The answers of the schools of a node to clients: by status (None: no answer), and the slowest, in seconds.
 
-    `registry` has those of requests that need the registry beyond their school.
+    `registry` has the answers to requests that need the registry beyond their school.
     """
 
     answers: Counter[int | None] = field(default_factory=Counter)
@@ -214,7 +214,7 @@ class Load:
             if write and status == 200:
                 self.made[caller.school] += 1
             elif write:
-                # What was not answered may have been committed.
+                # A write without an answer may have been committed.
                 self.perhaps[caller.school] += 1
         return status
 
@@ -314,7 +314,7 @@ class Bench:
     def load(
         self, load: Load, label: str, *, away: Node | None = None, nodes: dict[str, Node] | None = None
     ) -> Iterator[dict[str, Node]]:
-        """Let the clients work for the length of the block, and print what they saw; `away` is a node that may fail.
+        """Let the clients work for the length of the block, and print their answers; `away` is a node that may fail.
 
         `nodes` has the node of each school; without it the coordinator is asked.
         """

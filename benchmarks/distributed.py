@@ -1,4 +1,4 @@
-"""What Citus costs: the service on a cluster beside the service on PostgreSQL alone.
+"""The cost of Citus: the service on a cluster beside the service on PostgreSQL alone.
 
     python -m benchmarks.distributed --plain postgresql://… --citus postgresql://… [--rounds 10] [--seconds 1]
 
@@ -7,8 +7,8 @@ whose nodes have joined it (docs/scaling.md). Each gets a school with 40 classro
 four scores each, one with a class of 200 students, and a server of its own. `wrk` drives both in turn, in many short
 rounds, each first in every other round, with 1 and with 8 connections.
 
-Prints for each request what one costs in processor time, of the server and the backends of its connections on all
-nodes, and of the backends alone; and the requests per second. Each with the ratio of Citus to PostgreSQL alone: the
+Prints for each request its cost in processor time, of the server and the backends of its connections on all nodes, and
+of the backends alone; and the requests per second. Each with the ratio of Citus to PostgreSQL alone: the
 median of the rounds' ratios, and in brackets their quartiles. Other work on the machine changes the requests per second
 more than the processor time. Then how long creating a school took. The databases stay as they are made: drop them
 afterwards.
@@ -49,7 +49,7 @@ from tenants.tenancy import Administrator
 
 CONNECTIONS = (1, 8)
 PORTS = {"plain": 18311, "citus": 18312}
-# Of requests, and what nodes open to each other; not what asks.
+# The backends of requests, and of connections between nodes; not the backend of this query.
 _BACKENDS = """
     SELECT pid FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
@@ -59,7 +59,7 @@ _NODES = "SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0"
 
 @dataclass(frozen=True)
 class Installation:
-    """An installation that is measured: its settings, its callers, what they request, and how long creating took."""
+    """An installation that is measured: its settings, its callers, their requests, and the time of creating schools."""
 
     environment: dict[str, str]
     lists: Caller
@@ -143,7 +143,7 @@ class Processors:
         for node in self._nodes:
             with node.cursor() as cursor:
                 cursor.execute(_BACKENDS)
-                # What a backend that has ended since had used stays in the sum.
+                # The time of a backend that has ended since stays in the sum.
                 self._seen.update((pid, of_process(pid)) for (pid,) in cursor)
         backends = sum(self._seen.values())
         return of_process(self._service) + backends, backends
@@ -164,7 +164,7 @@ def of_process(pid: int) -> float:
 
 @dataclass(frozen=True)
 class Round:
-    """What a request cost in one round: milliseconds of all processors and of the backends', and the time of one."""
+    """The cost of a request in one round: milliseconds of all processes and of the backends, and the time of one."""
 
     processors: float
     backends: float
@@ -208,7 +208,7 @@ class Bench:
         }
 
     def measure(self, label: str, path: str, scripts: dict[str, Path] | None = None) -> None:
-        """Let both answer requests in turn, and print what they cost; a path that is empty is the scoresheet's."""
+        """Let both answer requests in turn, and print their costs; an empty path is the score sheet's."""
         for clients in CONNECTIONS:
             rounds: dict[str, list[Round]] = {name: [] for name in self._installations}
             for number in range(self._rounds + 1):
@@ -252,7 +252,7 @@ def _compared(
     shown: Callable[[float], float] = float,
     digits: str = ".2f",
 ) -> str:
-    """Write the median cost of either, as it is shown, and the ratio of the costs of Citus to those of the other."""
+    """Write the median cost of either, as it is shown, and the ratio of the costs of Citus to the other's."""
     plain, citus = ([cost(turn) for turn in rounds[name]] for name in ("plain", "citus"))
     ratios = [of_citus / of_plain for of_plain, of_citus in zip(plain, citus, strict=True)]
     lower, middle, upper = statistics.quantiles(ratios)

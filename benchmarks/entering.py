@@ -1,4 +1,4 @@
-"""What many schools cost a connection: memory of a backend, time of a request, the first switch of role.
+"""The cost of many schools to a connection: memory of a backend, time of a request, the first switch of role.
 
     python -m benchmarks.entering [--schools 1000] [--roles 10000]
 
@@ -8,7 +8,7 @@ memory     one connection serves every school, each with every list of the API a
            private memory that its backend ever had (/proc/<pid>/smaps: Linux alone).
 latency    requests in schools drawn from all of them and from ten, in turn and in one process; each of them has
            been served before. Prints the medians and their ratio, for one request at a time and for eight, and
-           what the first request of a school on a connection takes.
+           the time of a school's first request on a connection.
 switching  the first switch of role on a connection, and the first after a membership was added, for a login that
            is a member of so many roles, and with these divided over 16 logins.
 """
@@ -142,7 +142,7 @@ def _backends(tenancy: Tenancy) -> set[int]:
 
 
 def private_memory(process: int) -> float:
-    """Read what a process has of memory of its own, in MB; 0 where it has ended.
+    """Read the memory of a process's own, in MB; 0 where it has ended.
 
     Pages of the shared buffers that no other process has touched yet would count as private, and are left out.
     """

@@ -1,11 +1,11 @@
-"""What a first load of a whole school takes: time, and memory of the process that serves it.
+"""The cost of a first load of a whole school: time, and memory of the process that serves it.
 
     python -m benchmarks.exporting [--students 1000] [--rounds 5]
 
 Starts a PostgreSQL of its own from the wheel and makes a school with so many students, who take 15 subjects with 4
 assessments each in three terms, then serves it with `school-service serve`. GET /export is read by gzip and plain, in
 turns, by a client of this process. Prints the number of records, the size, the median seconds until the first byte and
-until the last, and by how much the process's highest resident memory (VmHWM) rose above what it was after short lists.
+until the last, and the rise of the process's highest resident memory (VmHWM) since the short lists.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The floor of `benchmarks.throughput`: what a request costs with as little above PostgreSQL as can be.
+"""The floor of `benchmarks.throughput`: the cost of a request with as little above PostgreSQL as can be.
 
 A bare WSGI callable with the check of the token (remembered once it was verified), the binding, and SQL by hand on
 psycopg2, in one round trip a request. It is served in two ways: by the HTTP server of `serve`, so that a comparison
-says what the service's own layers cost, and by waitress as it comes.
+shows the cost of the service's own layers, and by waitress as it comes.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def script(folder: Path, assessments: list[str], students: list[tuple[str, str]]
     """Write the script with which wrk enters scores, one for each student in each assessment.
 
     Its argument is the number of the first, so that each run enters others. Neighbouring requests are of
-    different assessments, as those of different teachers are. `students` have a batch.
+    different assessments, as requests of different teachers are. `students` have a batch.
     """
     path = folder / "scores.lua"
     assessed = ", ".join(f'"{assessment}"' for assessment in assessments)

@@ -15,13 +15,13 @@ from school_service.config import Settings
 from tenants.registry.installation import install
 from tenants.tenancy import Tenancy
 
-# Nothing waits for the disk; what was committed is lost where the machine stops.
+# Nothing waits for the disk; committed rows are lost where the machine stops.
 NOT_ON_DISK = ("fsync", "synchronous_commit", "full_page_writes")
 
 
 @dataclass(frozen=True)
 class Installation:
-    """A registry without schools, the environment that leads to it, and a folder for what else is needed."""
+    """A registry without schools, the environment that leads to it, and a folder for other files."""
 
     tenancy: Tenancy
     environment: dict[str, str]
@@ -39,8 +39,8 @@ def installation(
 ) -> Iterator[Installation]:
     """Start PostgreSQL and install the registry; nothing of it is left at the end.
 
-    Unless `folder` is given: what is there is found again, and stays. `logins` serve the schools. Without `on_disk`
-    PostgreSQL does not wait until what is committed is on the disk.
+    Unless `folder` is given: its schools are found again, and stay. `logins` serve the schools. Without `on_disk`
+    PostgreSQL does not wait until commits are on the disk.
     """
     with ExitStack() as stack:
         if folder is None:

@@ -5,8 +5,8 @@
 Starts a PostgreSQL of its own from the wheel and makes a school with so many classrooms, then serves them with
 `school-service serve` in a process of its own: once with names in plain letters, once with a wide character in one of
 them, which makes Python's texts up to four times as long. Each list is read by a client that takes its time, so that
-what the server still has to send counts too. Prints the size of the answer, and by how much the process's highest
-resident memory (VmHWM) rose above what it was after a short list.
+the part still to be sent counts too. Prints the size of the answer, and the rise of the process's highest resident
+memory (VmHWM) since a short list.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What it costs that requests come from many schools, by how many of them a connection may have been in.
+"""The cost of requests from many schools, by the number of schools that a connection may have been in.
 
     python -m benchmarks.many_schools [--schools 1000] [--rounds 3] [--seconds 4] [--limits 100 200 1000]
 
 Starts a PostgreSQL of its own from the wheel, creates the schools, all with the same records, and serves them as
 `serve` does, once for each limit (SCHOOLS_PER_CONNECTION). `wrk` (Debian's package) asks for the classrooms and for a
 score sheet of schools drawn at random from all of them and from ten, in turn, round after round. Prints for each limit
-the requests per second of either, their ratio, the most private memory that all backends of the service had together
-and that one of them had (Linux alone), how many backends a second were replaced meanwhile, and the processor time of a
-request: that of the service, and that of PostgreSQL. With `--folder` the schools stay there, and are found again.
+the requests per second of either, their ratio, the most private memory of all backends of the service together and of
+one of them (Linux alone), the number of backends replaced a second, and the processor time of a request: of the
+service, and of PostgreSQL. With `--folder` the schools stay there, and are found again.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ PORT = 18321
 
 @dataclass(frozen=True)
 class Callers:
-    """The administrators of all schools, and what they ask for."""
+    """The administrators of all schools, and their requests."""
 
     callers: list[Caller]
     paths: tuple[str, ...]
 
 
 def make_schools(here: Installation, number: int) -> Callers:
-    """Create schools with the records of one, and a token for the administrator of each; find those that are there."""
+    """Create schools with the records of one, and a token for the administrator of each; find the existing ones."""
     app, tenancy = create_app(here.settings), here.tenancy
     key = app.extensions["school-service"].verifier.key
     rows = list(tenancy.seed(Administrator("admin", "a password")))

@@ -2,8 +2,8 @@
 
     python -m benchmarks.moving [--schools 1000]
 
-Starts a PostgreSQL of its own from the wheel, with its default settings (64 locks a connection, what is committed is
-on the disk), creates the schools, then backs each of them up and deletes it, one after the other. Prints median and
+Starts a PostgreSQL of its own from the wheel, with its default settings (64 locks a connection, commits are on the
+disk), creates the schools, then backs each of them up and deletes it, one after the other. Prints median and
 95th percentile of both, for the first hundred (while nearly all are there) and for the last, and the most locks of
 one connection, read every few milliseconds in each twentieth school; on the way, both medians of each
 hundred. The first failure ends it.

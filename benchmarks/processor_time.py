@@ -1,4 +1,4 @@
-"""Processor time of processes, which says what work costs on a machine that has other work, too."""
+"""Processor time of processes: the cost of work on a machine that has other work, too."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.provisioning [--schools 30]
 
-Starts a PostgreSQL of its own from the wheel, with its default settings (what is committed is on the disk),
+Starts a PostgreSQL of its own from the wheel, with its default settings (commits are on the disk),
 and creates schools one after the other. Prints median and 95th percentile of creating a school, all in all
 (with the slow hash of the administrator's password), and of the one statement batch alone. The first
 school of all is left out: it pays for the connection. Then, in turn, the median processor time of

@@ -1,4 +1,4 @@
-"""What access by relation costs: a teacher who reads what is theirs, beside an administrator who reads everything.
+"""The cost of access by relation: a teacher who reads their own records, beside an administrator who reads all.
 
     python -m benchmarks.reach [--rounds 25] [--students 480]
 
@@ -8,10 +8,10 @@ them. An employee with the role Teacher, whose reach is OWN, looks after one arm
 The service answers in this process, as WSGI.
 
 Each read is asked for by the administrator, whose reach is SCHOOL, and by the teacher; they take turns, request after
-request, so that whatever else the machine does meets both. Lists have no filter, so that the administrator's have more
-rows; what is of an arm, a student, a subject or an assessment is the same for both. `GET /me` stands beside `GET
-/users/{id}` of the same account. Prints the median milliseconds of processor time, that of this process and of
-PostgreSQL's together, the part of PostgreSQL's, the ratio of both, and what is aimed at: a list takes the teacher at
+request, so that other work of the machine meets both. Lists have no filter, so that the administrator's have more
+rows; records of an arm, a student, a subject or an assessment are the same for both. `GET /me` stands beside `GET
+/users/{id}` of the same account. Prints the median milliseconds of processor time, of this process and
+PostgreSQL together, PostgreSQL's part, the ratio of both, and the aim: a list takes the teacher at
 most 1 ms longer than the administrator; another read 1.5 times as long where the administrator's takes 5 ms or more,
 else 3 ms of PostgreSQL's more; `/me` four times as long. Says of each whether that is met. Linux alone tells processor
 time.
@@ -35,7 +35,7 @@ from tenants.clock import now
 
 STUDENTS, OF_ARM, SUBJECTS, ASSESSMENTS, CLASSES = 480, 40, 12, 2, 60
 LISTS = ("/students", "/cohorts", "/cohort-subjects", "/gradebooks")
-# Milliseconds: a read that takes as long is judged by its ratio, a shorter one by what PostgreSQL does more.
+# Milliseconds: a read that takes as long is judged by its ratio, a shorter one by PostgreSQL's additional time.
 LONG, MORE = 5.0, 3.0
 LIST, READ, ME = 1.0, 1.5, 4.0
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
@@ -138,7 +138,7 @@ def teacher(school: School, subjects: list[UUID]) -> UUID:
 
 
 def reads(school: School, term: UUID, assessment: UUID, subject: UUID) -> list[str]:
-    """The reads of what is the same for both: of an arm, a student, a subject or an assessment."""
+    """The reads that are the same for both: of an arm, a student, a subject or an assessment."""
     batch = value_of(school, f"SELECT cohort_id FROM cohort_subjects WHERE id = '{subject}'")
     student = value_of(school, f"SELECT student_id FROM enrollments WHERE batch_id = '{batch}' LIMIT 1")
     return [
@@ -165,7 +165,7 @@ def main() -> None:
     print(f"{'':52}{'SCHOOL':>16}{'OWN':>18}    ratio   more of PostgreSQL's")
     with schools() as here:
         school = here.create(students=students)
-        # The session of this year: relations count in one that is not long over.
+        # The session of this year: relations count in a session that is not long over.
         taught = school.teach(
             year=now().year, terms=1, subjects=SUBJECTS, assessments=ASSESSMENTS, arms=students // OF_ARM
         )
@@ -189,12 +189,12 @@ def main() -> None:
 def compared(
     school: School, path: str, everything: Callable[[str], bytes], own: Callable[[str], bytes], rounds: int
 ) -> list[Cost]:
-    """What a path costs both."""
+    """The cost of a path to both."""
     return in_turn(school, lambda: everything(path), lambda: own(path), rounds=rounds)
 
 
 def show(path: str, judge: Callable[[Cost, Cost], tuple[bool, str]], costs: list[Cost]) -> None:
-    """Print what a read costs both, and whether what is aimed at is met."""
+    """Print the cost of a read to both, and whether the aim is met."""
     school, own = costs
     met, bound = judge(school, own)
     shown = [f"{each.processor:6.2f} ({each.database:5.2f}) ms" for each in costs]

@@ -1,4 +1,4 @@
-"""What is read for `benchmarks.throughput`: the records, the requests, and the floor's statements.
+"""The reads of `benchmarks.throughput`: the records, the requests, and the floor's statements.
 
 The floor makes one round trip a request: binding, caller's state, permission and query go together.
 """
@@ -58,7 +58,7 @@ _USERS = _PAGE.format(
 )
 _STUDENTS = _PAGE.format(
     counted="students",
-    # What belongs to a student is looked up for those of the page alone.
+    # The records of a student are looked up for the students of the page alone.
     rows="""
     SELECT p.id, p.number, p.first_name, p.middle_name, p.last_name, p.admission_number,
         nullif(p.gender, '') AS gender, p.dob, p.admitted_on, p.former_school, p.left_on, p.leaving_reason, p.status,
@@ -80,7 +80,7 @@ _STUDENTS = _PAGE.format(
     ORDER BY p.name_sort_key, p.admission_number COLLATE "C", p.id
 """,
 )
-# Put together as texts, which takes PostgreSQL less time than objects of JSON do; of names it has what JSON escapes.
+# Put together as texts, which takes PostgreSQL less time than objects of JSON do; names are escaped as JSON has it.
 _SCORESHEET = """
 SELECT '[' || coalesce(string_agg(
     '{"student":{"id":"' || s.id || '","first_name":' || to_json(u.first_name) || ',"last_name":'
@@ -111,7 +111,7 @@ class Read:
     sql: str
 
     def statement(self) -> str:
-        """Write the statement that goes behind the binding: no row for who may not read."""
+        """Write the statement that goes behind the binding: no row for a caller without the permission."""
         return (
             f"WITH {STATE} SELECT ({self.sql}) FROM state WHERE '{self.permission}' = ANY (state.permissions)"
         )

@@ -1,4 +1,4 @@
-"""What computing results costs, against reading the scores that they are computed from.
+"""The cost of computing results, against reading their scores.
 
     python -m benchmarks.results [--rounds 100]
 
@@ -6,17 +6,17 @@ Starts a PostgreSQL of its own from the wheel, and a school with a cohort of 80 
 subjects with 4 assessments each in a term: 3,840 scores. The service answers in this process, as WSGI.
 
 Broadsheet: GET /broadsheets of an arm, against a plain SELECT of the arm's 1,920 scores as JSON, on a connection of its
-own. Both take turns, request after request, so that whatever else the machine does meets both.
+own. Both take turns, request after request, so that other work of the machine meets both.
 Workbook: GET /broadsheets/download, against openpyxl alone writing the same cells.
 Publishing: POST /publications of that arm, its 40 cards, against the same SELECT of its scores. For the first time:
-what is published is deleted in between. And once more: it is reopened in between, and each card is compared with that
+the publication is deleted in between. And once more: it is reopened in between, and each card is compared with the card
 of the version before. Neither is measured.
 Publishing 200: POST /publications of a cohort of 200 in five arms, all at once, against GET /broadsheets?live=true of
 each of them, first and once more, as above. And of a single arm of 200, against its broadsheet, also after a correction
 of a student's scores in all subjects, which changes every class figure.
 Readings: of the arm, each alone, live and then published.
-Prints the median milliseconds of each and their ratio: of processor time, which is that of this process and of
-PostgreSQL's together, and of time. On a machine with other work the first is what to look at. Linux alone tells it.
+Prints the median milliseconds of each and their ratio: of processor time, of this process and PostgreSQL
+together, and of time. On a machine with other work look at the first. Linux alone tells it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ AND assessment.term_id = '{term}' AND assessment.deleted_at IS NULL
 """
 # Scores of many values, some of them shared.
 VARIED = "UPDATE gradebook_entries SET score = mod(abs(hashtext(id::text)), 81) / 4.0"
-# Those of one student: 0 to 16, one more each time.
+# The scores of one student: 0 to 16, one more each time.
 CORRECTED = """
 UPDATE gradebook_entries SET score = mod(score::integer + 1, 17)
 WHERE student_id = (SELECT student_id FROM gradebook_entries ORDER BY student_id LIMIT 1)
@@ -82,7 +82,7 @@ class Processors:
 
     @staticmethod
     def _of(server: Path) -> float:
-        # What a process has used since the scheduler's last tick is added once it sleeps.
+        # The time of a process since the scheduler's last tick is added once it sleeps.
         while (server / "stat").read_text().rpartition(")")[2].split()[0] != "S":
             time.sleep(0.0002)
         return int((server / "schedstat").read_text().split()[0]) / 1_000_000
@@ -128,7 +128,7 @@ class Publishing:
         self._published = [made["id"] for made in self._school.post("/publications", self._body)]
 
     def prepare(self) -> None:
-        """Let them be published: reopen what was published last, or delete all that was."""
+        """Let them be published: reopen the last publication, or delete all."""
         if self._again and self._published:
             for publication in self._published:
                 self._school.post(f"/publications/{publication}/reopening", {"reason": "again"})
@@ -140,7 +140,7 @@ class Correcting(Publishing):
     """The next version after a correction: a student has other scores in all subjects."""
 
     def prepare(self) -> None:
-        """Reopen what was published last, and correct the scores."""
+        """Reopen the last publication, and correct the scores."""
         super().prepare()
         self._school.execute(CORRECTED)
 
@@ -165,7 +165,7 @@ def fill_school(school: School, arms: int = ARMS) -> tuple[str, str]:
 
 
 def cells_of(workbook: bytes) -> list[list[list[object]]]:
-    """Read what is in the cells of a workbook, by sheet and row."""
+    """Read the cells of a workbook, by sheet and row."""
     opened = load_workbook(BytesIO(workbook))
     return [[list(row) for row in sheet.iter_rows(values_only=True)] for sheet in opened.worksheets]
 

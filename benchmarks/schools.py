@@ -76,7 +76,7 @@ class School:
     def teach(self, *, year: int, terms: int, subjects: int, assessments: int, arms: int = 1) -> list[Taught]:
         """Give the class a session with so many terms, subjects, and assessments of each in a term.
 
-        The students are in so many arms, as many in each, the first of which has the cohort's id.
+        The students are in so many arms, as many in each; the first has the cohort's id.
         """
         with in_transaction(SchoolBinding(self._id)):
             start, end = date(year, 9, 8), date(year + 1, 7, 24)
@@ -147,7 +147,7 @@ class School:
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """Connect to the school's schema, as the operator; what is done is committed at the end."""
+        """Connect to the school's schema, as the operator, and commit at the end."""
         with self._tenancy.admin.begin() as connection:
             connection.exec_driver_sql(f"SET LOCAL search_path TO {self._schema}")
             yield connection

@@ -5,8 +5,8 @@
 Starts a PostgreSQL of its own from the wheel, and schools with 1, 3, 9 and 30 terms on record: a class of 40
 students goes through them, with 12 subjects and 4 assessments of each in a term, everyone with every score
 (57,600 gradebook entries in the end). The service answers in this process, as WSGI. The schools take turns,
-request after request, so that whatever else the machine does meets all. Each request reads the score sheet
-of the last term: 40 students with 4 scores each, whatever lies before.
+request after request, so that other work of the machine meets all. Each request reads the score sheet
+of the last term: 40 students with 4 scores each, after any past.
 Prints the median milliseconds for each school, and the ratio of the longest past to the shortest.
 """
 
@@ -26,7 +26,7 @@ TERMS_OF_A_YEAR = 3
 
 
 def school_with_a_past(here: Schools, terms: int) -> tuple[School, Taught]:
-    """Make a school with so many terms; return it with what is taught in the last."""
+    """Make a school with so many terms; return it with the teaching of the last."""
     school = here.create(students=STUDENTS)
     year = 2000
     last: list[Taught] = []

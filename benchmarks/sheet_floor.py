@@ -1,9 +1,9 @@
 """The score sheet of 200 students for `benchmarks.throughput`: the school, the uploads, and the floor by hand.
 
 The floor makes one round trip a request: binding, caller's state, permission and all of the work go together. It writes
-the workbook with string templates into a zip of which all but the sheets is compressed already, and reads one with
-zipfile and two regular expressions, in the one form that the benchmark sends. It refuses what must be refused and
-explains nothing.
+the workbook with string templates into a zip with all but the sheets compressed already, and reads one with
+zipfile and two regular expressions, in the one form that the benchmark sends. It refuses bad sheets and explains
+nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from school_service.features.school.subjects.service import create_subject
 from school_service.features.scores.assessments.service import create_assessment
 
 STUDENTS = 200
-# Uploads go to each in turn, so that those of different clients seldom wait for one another, and none overtakes the one
-# before it in the same assessment.
+# Uploads go to each in turn, so that clients seldom wait for one another, and no upload overtakes the one before it in
+# the same assessment.
 ASSESSMENTS = 32
 SCORES = (12.5, 13.5)  # each upload changes every score of its assessment
 SCHOOL = "School of the Sheets"
@@ -124,7 +124,7 @@ SELECT (SELECT count(*) FROM matched), (SELECT count(*) FROM created), (SELECT c
 
 @dataclass(frozen=True)
 class SheetRequests:
-    """What is requested of the score sheets: downloads by path, uploads by path, body and media type."""
+    """The requests of score sheets: downloads by path, uploads by path, body and media type."""
 
     downloads: list[str]
     uploads: list[tuple[str, bytes]]
@@ -132,7 +132,7 @@ class SheetRequests:
 
     @property
     def of_one(self) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
-        """Two uploads of the first assessment, each of which changes what the other stored."""
+        """Two uploads of the first assessment; each changes the scores of the other."""
         return self.uploads[0], self.uploads[len(self.uploads) // 2]
 
     def lua(self, folder: Path) -> Path:

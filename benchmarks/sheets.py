@@ -1,11 +1,11 @@
-"""What the service adds to Excel: a score sheet of 1,000 rows, down and up, against openpyxl alone.
+"""The cost of the service beside Excel's files: a score sheet of 1,000 rows, down and up, against openpyxl alone.
 
     python -m benchmarks.sheets [--rows 1000] [--rounds 15]
 
 Starts a PostgreSQL of its own from the wheel and one school, with a subject that so many students take. The
 service answers in this process, as WSGI: token, transaction, queries, workbook, commit. openpyxl alone, used
 as it comes, writes a workbook of the same cells, styles and rules from rows in memory, and loads an uploaded
-one into rows. They take turns, round after round, so that whatever else the machine does meets both. The first
+one into rows. They take turns, round after round, so that other work of the machine meets both. The first
 upload enters every score, each further one changes every score, and all of them write the audit log.
 Prints for either direction the median times in milliseconds and their ratio.
 """
@@ -76,7 +76,7 @@ def filled(content: bytes, score: float) -> bytes:
 
 
 def took(work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """Call a function; return how many milliseconds it took and what it returned."""
+    """Call a function; return its milliseconds and its result."""
     began = time.perf_counter()
     result = work(*arguments)
     return (time.perf_counter() - began) * 1000, result
@@ -88,7 +88,7 @@ def measure(school: School, assessment: UUID, rounds: int) -> dict[str, tuple[fl
     times: dict[str, tuple[list[float], list[float]]] = {"download": ([], []), "upload": ([], [])}
     blank = school.get(f"{path}/download-sheet")
     sheets = [filled(blank, score) for score in (12.5, 13.5)]
-    # As a server does that has started: what is there by now stays.
+    # As a server does that has started: the objects of now stay.
     gc.collect()
     gc.freeze()
     for number in range(rounds + 1):

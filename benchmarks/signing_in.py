@@ -1,13 +1,13 @@
-"""What signing in by a browser costs, beside what it stands for.
+"""The cost of signing in by a browser, beside the operations that it stands for.
 
     python -m benchmarks.signing_in [--rounds 300]
 
 Starts a PostgreSQL of its own from the wheel, with one school and a client by which people sign in. The service answers
-in this process, as WSGI; what is compared is sent in turn. Prints the median of each in microseconds and their ratio: a
-request with a token of a session ÷ one with a token of `POST /users/login`, a refresh ÷ `GET /classrooms`, the sign-in
-page ÷ `GET /health/live` (processor time of this process), and the page's form ÷ `POST /users/login`. Passwords are
-hashed at the real cost, but in the last comparison: `POST /users/login` ÷ `GET /classrooms`, in processor time of this
-process and of PostgreSQL, where a hash costs next to nothing.
+in this process, as WSGI; requests that are compared are sent in turn. Prints the median of each in microseconds and
+their ratio: a request with a token of a session ÷ one with a token of `POST /users/login`, a refresh ÷ `GET
+/classrooms`, the sign-in page ÷ `GET /health/live` (processor time of this process), and the page's form ÷ `POST
+/users/login`. Passwords are hashed at the real cost, but in the last comparison: `POST /users/login` ÷ `GET
+/classrooms`, in processor time of this process and of PostgreSQL, where a hash costs next to nothing.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Person:
 
 
 def compare_rest(tenancy: Tenancy, rounds: int, login: Send, other: Send) -> None:
-    """Compare the processor time of signing in, but for its hash, with that of another request."""
+    """Compare the processor time of signing in, but for its hash, with another request's."""
     # The stored hash is replaced by a cheap one at the next sign-in.
     passwords.hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     for _ in range(20):

@@ -2,7 +2,7 @@
 
     python -m benchmarks.tenants [--schools 1000] [--workers 2] [--folder DIR] [--no-fsync] [--only SECTION …]
 
-Starts a PostgreSQL of its own from the wheel, with its default settings (what is committed is on the disk, unless
+Starts a PostgreSQL of its own from the wheel, with its default settings (commits are on the disk, unless
 --no-fsync). Then, one section after the other, on the same schools and by the real program where it is a verb's work:
 
 creating     the schools; the last hundred all in all (with the slow hash of the administrator's password), one after
@@ -11,12 +11,12 @@ nothing      `tenants migrate` with nothing to do
 status       `tenants status`
 serving      `serve`: its first answers, and its memory while it answers in up to 1,000 schools (Linux
              alone)
-column       a column and an index for every school; what a single school takes, by median
+column       a column and an index for every school; the time of a single school, by median
 broken       one school in which a migration fails; then mended, and run again
 killed       SIGKILL when half of the schools are migrated, then run again
 two runs     two programs at once
 
-With --folder the schools stay, and another run with the same folder goes on with those that are there. A school takes
+With --folder the schools stay, and another run with the same folder goes on with them. A school takes
 2.5 MB. A migration also counts itself up in every school, so that one that ran twice would show. Prints a table of the
 figures, each with its bound where there is one; exits with 1 if one is missed.
 """
@@ -78,7 +78,7 @@ WHERE datname = current_database() AND application_name = 'school-service admin'
 
 @dataclass
 class Figures:
-    """What was measured, and whether it is within its bound."""
+    """The measures, and whether each is within its bound."""
 
     rows: list[tuple[str, str, str, bool]] = field(default_factory=list)
 
@@ -88,7 +88,7 @@ class Figures:
         self._add(what, f"{value:.4g}{unit}", bound, most is None or value <= most)
 
     def expect(self, what: str, value: Any, expected: Any) -> None:
-        """Record a fact, and what it has to be."""
+        """Record a fact, and its expected value."""
         self._add(what, str(value), f"= {expected}", value == expected)
 
     def _add(self, what: str, value: str, bound: str, is_met: bool) -> None:
@@ -165,7 +165,7 @@ class Bench:
         return self.end(self.start("--workers", str(self.workers)))
 
     def run(self, *arguments: str) -> str:
-        """Run a verb of the program; what it prints."""
+        """Run a verb of the program; returns its output."""
         return subprocess.run(
             [sys.executable, "-m", "school_service", *arguments],
             env=self.environment,
@@ -345,7 +345,7 @@ def killed(bench: Bench) -> None:
     process.kill()
     process.communicate()
     while bench.execute(OTHERS):
-        # What it had begun to commit may still be committed.
+        # A commit that it had begun may still be completed.
         time.sleep(0.05)
     arrived = bench.arrived()
     bench.figures.expect("killed: with schools left to migrate", 0 < arrived < bench.size, True)

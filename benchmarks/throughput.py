@@ -6,10 +6,10 @@ Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms, 90
 scores each, one with a class of 200 students and its score sheets, and three servers on it with the same number of
 threads: ours, as `serve` runs it by default, and the floor twice (`benchmarks.floor`), a bare WSGI callable with the
 same check of the token, the same binding and the same work, in one round trip a request, by hand on psycopg2: served
-by the HTTP server of `serve`, so that the ratio says what our layers above it cost, and by waitress alone. Its reads
+by the HTTP server of `serve`, so that the ratio shows the cost of our layers above it, and by waitress alone. Its reads
 are in `benchmarks.read_floor`, scores entered by hand in `benchmarks.gradebook_floor`, score sheets in
 `benchmarks.sheet_floor`.
-`wrk` (Debian's package) drives them in turn, round after round, so that whatever else the machine does meets all.
+`wrk` (Debian's package) drives them in turn, round after round, so that other work of the machine meets all.
 Prints for each request the median per second of each, the ratio of ours to the floor and to the better of the two
 floors, and the processor time of a request in milliseconds, of the server and of PostgreSQL.
 """
@@ -81,7 +81,7 @@ class Caller:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What every request of theirs has."""
+        """The header fields of each of their requests."""
         return {"Authorization": f"Bearer {self.token}", "X-SCHOOL-ID": self.school}
 
     @property
@@ -92,10 +92,10 @@ class Caller:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is measured, and with what.
+    """The measured servers, and the requests to them.
 
     The environment of both servers, the callers of the school of lists and of the school of sheets, the path of a score
-    sheet in the school of lists, and what is requested of the sheets.
+    sheet in the school of lists, and the requests of sheets.
     """
 
     environment: dict[str, str]
@@ -232,7 +232,7 @@ def fetch(
 
 @dataclass
 class Rates:
-    """What was measured of a server: requests per second, and the processor time of a request, its and PostgreSQL's."""
+    """The measures of a server: requests per second, and the processor time of a request, its own and PostgreSQL's."""
 
     per_second: list[float] = field(default_factory=list)
     own_time: list[float] = field(default_factory=list)
@@ -249,7 +249,7 @@ class Rates:
 
 
 def report(label: str, rates: Mapping[str, Rates]) -> None:
-    """Print what was measured of a request."""
+    """Print the measures of a request."""
     ours, best = rates["ours"].median, max(rates[name].median for name in FLOORS)
     print(
         f"{label:<25} {'  '.join(f'{name} {measured}' for name, measured in rates.items())}"
@@ -306,7 +306,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--threads", type=int, default=8)
-    parser.add_argument("--only", help="a part of the label of what is measured, such as POST")
+    parser.add_argument("--only", help="a part of the label of a request, such as POST")
     parser.add_argument("--serve", nargs=2, metavar=("SERVER", "PORT"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:

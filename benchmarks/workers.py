@@ -1,4 +1,4 @@
-"""What a request costs with one worker and with several, in processor time.
+"""The cost of a request with one worker and with several, in processor time.
 
     python -m benchmarks.workers [--workers 2] [--rounds 5] [--seconds 3] [--clients 16]
 
@@ -8,10 +8,10 @@ prints the requests per second, and the processor time of a request: of the proc
 them), and of PostgreSQL.
 
 Requests per second of several workers say something only where each has a processor, and PostgreSQL and wrk have
-theirs. Processor time does so on any machine: where a request costs with N workers what it costs with one, N processors
-do N times the work. So the ratio is N times the processor time of a request with one worker, by that with N, and is
-what N workers would do in the time of one if nothing else were short. What one process can do is bounded by its
-interpreter, which computes on one processor: its part of a processor is printed, too.
+theirs. Processor time does so on any machine: where a request costs the same with N workers as with one, N
+processors do N times the work. So the ratio is N times the processor time of a request with one worker, divided by the
+time with N: the work of N workers in the time of one if nothing else were short. The work of one process is bounded by
+its interpreter, which computes on one processor: its part of a processor is printed, too.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def prepare(installed: Installation) -> Caller:
 
 @dataclass
 class Run:
-    """What was measured in a run: requests per second, processor time of a request, and the busiest process' part."""
+    """The measures of a run: requests per second, processor time of a request, and the busiest process' part."""
 
     rate: float
     ours: float

@@ -1,4 +1,4 @@
-"""Draw what the service prints and shows: pictures to be looked at, and those of the README.
+"""Draw the papers and pages of the service: pictures to be looked at, and the README's.
 
     tox -e pictures        or        python docs/draw_pictures.py [FOLDER] [--demo DATA_DIR]
 
@@ -6,8 +6,8 @@ Report cards, a transcript and the page that verifies a card, into FOLDER (defau
 is `docs/pictures/report-card.png`, which is drawn anew, too. With `--demo`, of a `school-service demo` that runs, also
 the README's score sheet and docs page.
 
-Needs poppler-utils, and for the page a Chromium; what is not installed is named and left out. With `--demo`
-LibreOffice and chromedriver, too (Debian: chromium-driver, libreoffice-calc, poppler-utils).
+Needs poppler-utils, and for the page a Chromium; a program that is not installed is named, its pictures left out. With
+`--demo` LibreOffice and chromedriver, too (Debian: chromium-driver, libreoffice-calc, poppler-utils).
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def verified(card: dict[str, Any], state: str) -> str:
 
 
 def draw_demo(details: dict[str, Any]) -> list[Path]:
-    """Draw both, of what demo.json says; their paths."""
+    """Draw both, by the details in demo.json; returns their paths."""
     sheet, page = README_PICTURES / "score-sheet.png", README_PICTURES / "docs-page.png"
     with tempfile.TemporaryDirectory() as folder:
         picture_sheet(Demo(details), sheet, Path(folder))
@@ -214,7 +214,7 @@ class Demo:
 
 
 def run(*command: str | Path) -> None:
-    """Run a program; raises CalledProcessError with what it said."""
+    """Run a program; raises CalledProcessError with its output."""
     subprocess.run(command, check=True, capture_output=True, timeout=DEADLINE)  # noqa: S603 (our own words)
 
 

@@ -97,7 +97,7 @@ def make(source: str, style: str, weight: int, target: Path) -> None:
 
 
 def name_font(font: Any, style: str, weight: int) -> None:
-    """Let the font say of what family, style and weight it is."""
+    """Name the font's family, style and weight in it."""
     # Of the names of old there are families of two weights alone.
     is_old = style in {"Regular", "Bold"}
     names = {

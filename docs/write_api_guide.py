@@ -6,7 +6,7 @@ And the same as a page that the service shows at /docs/guide, of school_service/
 
 Starts a PostgreSQL of its own from the wheel, creates a school, and walks through its year. Ids, tokens and
 times, which differ from run to run, are replaced by constant ones; all else is as it was answered. A test
-checks that the page is what this script writes.
+checks that the page is as this script writes it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ REQUEST_ID = "5f0c2a7be1d94c3f8a6e4b2d90c17f35"
 FINGERPRINT = "ac9145f2b875c06ac5d3091ed66dbfe70e3933a35dcede05dadf55c5cdf3b51b"
 
 _WHO = {"T": "subject teacher", "F": "form teacher", "S": "student", "G": "guardian", "M": "everybody"}
-# What there is to see and to do, in a school's words, each with the operation that says to whom it is open.
+# The records to see and the work to do, in a school's words, each with the operation that says to whom it is open.
 _SEEN = {
     "students of the class": "GET /students",
     "classes and arms": "GET /cohorts",
@@ -84,7 +84,7 @@ _DONE = {
     "enter traits and comments": "PUT /comments",
     "set a password": "PUT /users/{id}/password",
 }
-# What a school does in a year, each with the operation that says which of its roles may.
+# The work of a school in a year, each with the operation that says which of its roles may do it.
 _IN_A_YEAR = {
     "make roles, change their permissions": "POST /roles",
     "hire, and give those hired their roles": "POST /employees",
@@ -110,7 +110,7 @@ _IN_A_YEAR = {
     "let an employee go": "DELETE /employees/{id}",
     "read the audit log": "GET /audit",
 }
-# What some of it needs beside: nobody gives away what they lack.
+# Permissions that some of it needs beside: nobody gives away a permission that they lack.
 _FURTHER = {
     "hire, and give those hired their roles": {Permission.USERS_WRITE, *ROLES_OF_NEW_SCHOOL["Teacher"]},
     "set up the next session": {Permission.ASSESSMENTS_WRITE},
@@ -196,7 +196,7 @@ class Page:
         return answer
 
     def show_file(self, path: str) -> bytes:
-        """Download a file and show what came; returns it."""
+        """Download a file and show the answer; returns it."""
         answer = self._client.get(path, headers=self.headers)
         _demand(answer, 200)
         about = "\n".join(
@@ -225,7 +225,7 @@ class Page:
         self._parts.append(_fenced("", self._stable("\n".join([*lines[:SHOWN], *more]))))
 
     def show_workbook(self, path: str) -> Any:
-        """Download a workbook and show what came; returns it opened."""
+        """Download a workbook and show the answer; returns it opened."""
         return load_workbook(BytesIO(self.show_file(path)))
 
     def show_sheet(self, workbook: Any, title: str) -> None:
@@ -446,7 +446,7 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
 
 
 def _say_who_sees_what(page: Page) -> None:
-    """Tell what permissions that are OWN reach: the table is written from what the operations declare."""
+    """Tell the records that permissions of OWN reach: the table is written from the declarations of the operations."""
     # No step of the walk: it is not among the examples.
     paths = page.app.test_client().get("/openapi.json").get_json()["paths"]
 
@@ -1466,7 +1466,7 @@ def _read_at_home(page: Page, year: dict[str, Any]) -> None:
 
 
 def _repeat(page: Page, year: dict[str, Any], term: str, day: str) -> None:
-    """Do what the first term showed for another one; show its publication alone."""
+    """Do the first term's steps for another one; show its publication alone."""
     physics, english = year["cohort_subject"]["id"], year["taught_english"]["id"]
     first, second = year["students"]
     if term == "SECOND":
@@ -1941,7 +1941,7 @@ def _saved(workbook: Any) -> bytes:
 def as_html(page: Page) -> str:
     """Write the page as a part of one in HTML: its sections have ids, and are listed at the top.
 
-    Each request is there in every form, of which the page shows one.
+    Each request is there in every form; the page shows one of them.
     """
     text = page.text()
     # A file beside the page has no address at the service.

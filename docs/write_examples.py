@@ -2,7 +2,7 @@
 
     python docs/write_examples.py
 
-Walks through the year of docs/write_api_guide.py, then sends what that leaves out, and records the first request of
+Walks through the year of docs/write_api_guide.py, then sends the rest, and records the first request of
 each operation that succeeded. Ids, tokens and times are replaced as in the guide; of long lists the first records are
 recorded. The OpenAPI document shows them.
 """
@@ -41,7 +41,7 @@ BASE = "https://schools.example.org"
 PROVIDER = "https://id.example.org/"
 PORTAL = "portal"
 SECRET = "Zm9yIGV4YW1wbGUgb25seSwgbmV2ZXIgYSByZWFsIG9uZQ"  # noqa: S105 (an example)
-# The key that RFC 7517 shows, for one that is made anew in each run.
+# The key of RFC 7517's example, for one that is made anew in each run.
 KEY = {
     "kid": "cbb6b1a7c6b6f5c2",
     "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4",
@@ -78,7 +78,7 @@ class Recorder(Page):
 
 
 def _short(value: Any) -> Any:
-    """Leave out all but the first records of a list, what is made anew in each run, and secrets."""
+    """Leave out all but the first records of a list, values made anew in each run, and secrets."""
     if isinstance(value, list):
         return [
             _short(item) for item in (value[:SHOWN] if value and isinstance(value[0], dict) else value[:4])
@@ -92,7 +92,7 @@ def _short(value: Any) -> Any:
 
 
 def _rest(page: Recorder) -> None:
-    """Send what the year leaves out, in an order in which each can succeed."""
+    """Send the requests that the year leaves out, in an order in which each can succeed."""
     send = page.quietly
     page.acts_as("The administrator")
     headers = page.headers
@@ -175,7 +175,7 @@ def _ways_in(page: Recorder, user: str) -> None:
 
 
 def _link_own(state: AppState, page: Recorder, code: str) -> None:
-    """Take an invitation by an outside sign-in: what its token says, no provider says here."""
+    """Take an invitation by an outside sign-in: the claims of its token come from no provider here."""
     token = VerifiedToken(
         user_id=None,
         client_id="a-portal",
@@ -215,7 +215,7 @@ def _sign_in_by_an_app(page: Recorder, user: str) -> None:
 
 
 def _ask_as_an_app(page: Recorder, user: str, session: str) -> None:
-    """Send what there is where the service has a PUBLIC_URL alone, as the app of that session does."""
+    """Send the requests that need a PUBLIC_URL, as the app of that session does."""
     state: AppState = page.app.extensions["school-service"]
     app = create_app(replace(state.settings, public_url=BASE))
     there = Recorder(app)
@@ -263,7 +263,7 @@ def _structure(page: Recorder) -> None:
 
 
 def _taken_back(page: Recorder) -> None:
-    """Make a year and a student by mistake, correct what was misspelt, and delete it all."""
+    """Make a year and a student by mistake, correct misspelt names, and delete it all."""
     send = page.quietly
     body = {"name": "2026/2072", "start_date": "2026-09-14", "end_date": "2027-07-30"}
     session = send("POST", "/sessions", body)["id"]

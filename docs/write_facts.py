@@ -1,9 +1,9 @@
-"""Writes what docs and document say of people's columns, of what the columns say of themselves in their `info`.
+"""Writes the facts of people's columns in docs and document, from the `info` of the columns.
 
     python docs/write_facts.py
 
-The table of docs/privacy.md and its list of what OneRoster gets, and the words of properties in
-school_service/web/documentation/properties.json. A test checks that they are what this script writes.
+The table of docs/privacy.md and its list of OneRoster's columns, and the words of properties in
+school_service/web/documentation/properties.json. A test checks that they are as this script writes them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _EXPORTED = "**OneRoster's files** have of people"
 
 
 def tables() -> list[Table]:
-    """List the tables of people: of everybody, of students and so on, and what refers to others after these."""
+    """List the tables of people: of everybody, of students and so on; tables that refer to others come after these."""
     tables = [table for table in db.metadata.sorted_tables if stored_in(table)]
     return sorted(tables, key=lambda table: _GROUPS.index(stored_in(table).of))
 
 
 def _facts(table: Table) -> list[tuple[str, Fact]]:
-    """Give what the columns of a table are, by their names. Raises LookupError for one that does not say."""
+    """Give the facts of a table's columns, by their names. Raises LookupError for a column without."""
     facts = {column.name: fact_of(column) for column in table.columns}
     for name, said in facts.items():
         if said is None:
@@ -46,7 +46,7 @@ def _facts(table: Table) -> list[tuple[str, Fact]]:
 
 
 def _what(table: Table) -> str:
-    """Say in words what a table stores: all that its columns say, each once."""
+    """Describe the contents of a table: the words of its columns, each once."""
     words = (said.words for _, said in _facts(table))
     return ", ".join(dict.fromkeys(filter(None, words)))
 
@@ -77,7 +77,7 @@ def _exported() -> str:
 
 
 def privacy(page: str) -> str:
-    """Write the page anew: its table, and the list of what OneRoster gets."""
+    """Write the page anew: its table, and the list of OneRoster's columns."""
     before, head, rest = page.partition(_HEAD)
     _, end, after = rest.partition("\n\n")
     written = f"{before}{head}{''.join(_rows()).rstrip()}{end}{after}"
@@ -85,7 +85,7 @@ def privacy(page: str) -> str:
 
 
 def properties(texts: dict[str, str]) -> dict[str, str]:
-    """Give all words of properties: those of people's columns anew, where they are, and new ones at the end.
+    """Give all words of properties: the words of people's columns anew, in their places, and new ones at the end.
 
     Schemas share them by the name of the column. Where a column of a later table says otherwise, its own schemas do.
     """

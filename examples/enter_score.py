@@ -16,7 +16,11 @@ with AuthenticatedClient(base_url=address, token=token) as client:
     for student in students.data:
         print(student.admission_number, student.first_name, student.last_name)
     seen: ClassScore | None = None
-    for score in (1.25, 3, 3):  # The second time somebody has changed what was seen, and it is read again.
+    for score in (
+        1.25,
+        3,
+        3,
+    ):  # The second time somebody has changed the score that was seen, and it is read again.
         if seen is None:
             sheet = list_assessment_scores.sync(assessment, client=client, x_school_id=school)
             assert isinstance(sheet, list), sheet

@@ -14,7 +14,7 @@ def ask(path, *query):
 
 
 def follow(records, place, ask):
-    """Read everything at first, and where the cursor is gone; else what has changed. Tells whether there is more."""
+    """Read everything at first, and where the cursor is gone; else the changes. Tells whether there are more."""
     try:
         told = json.load(ask("/changes", ("after", place.get("cursor", "none")), ("limit", 1000)))
     except HTTPError:  # 410
