@@ -1,4 +1,4 @@
-"""What PostgreSQL's catalogue says of a schema: to compare two, and to judge one by a school's rules."""
+"""PostgreSQL's catalogue of a schema: to compare two, and to judge one by a school's rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Catalogue = dict[str, str]
 
 
 def read_catalogue(connection: Connection, schema: str) -> Catalogue:
-    """Read what a schema holds, each thing by kind and name, but not whose it is and who may do what with it."""
+    """Read the objects of a schema, each by kind and name, but not their owners and the rights on them."""
     return {
         f"{kind} {name}": definition
         for (kind, name), definition in read_everything(connection, schema).items()
@@ -23,7 +23,7 @@ def read_catalogue(connection: Connection, schema: str) -> Catalogue:
 
 
 def drift(first: Catalogue, other: Catalogue) -> list[str]:
-    """List what differs between two schemas."""
+    """List the differences of two schemas."""
     return [
         f"{name}: {first.get(name, 'missing')} | {other.get(name, 'missing')}"
         for name in sorted(first.keys() | other.keys())
@@ -43,7 +43,7 @@ _REFERENCES = """
 SELECT c.relname || '.' || k.conname AS name,
     EXISTS (
         SELECT FROM pg_index i WHERE i.indrelid = k.conrelid AND i.indpred IS NULL
-        -- The first columns of the index, in whatever order, are those of the reference.
+        -- The first columns of the index, in any order, are the columns of the reference.
         AND (SELECT array_agg(n ORDER BY n) FROM unnest((i.indkey::int2[])[0:cardinality(k.conkey) - 1]) AS n)
             = (SELECT array_agg(n ORDER BY n) FROM unnest(k.conkey) AS n)
     ) AS indexed,
@@ -72,7 +72,7 @@ _MAX_NAME_BYTES = 63
 
 
 def violations(connection: Connection, schema: str) -> list[str]:
-    """List what breaks the rules of a school's schema (design, "Tenancy rules")."""
+    """List the violations of the rules of a school's schema (docs/architecture.md)."""
     catalogue = read_catalogue(connection, schema)
     return [
         *_keys(connection, schema),
@@ -135,7 +135,7 @@ def _references(connection: Connection, schema: str) -> Iterator[str]:
 def _names(connection: Connection, schema: str) -> Iterator[str]:
     for row in _query(connection, schema, _NAMES):
         start = f"{_PREFIXES[row.kind]}_{row.table}"
-        # The name says the columns, but a CHECK's or an expression's says what it is about.
+        # The name has the columns, but the name of a CHECK or an expression its subject.
         about = row.kind in {"c", "x"} or None in row.columns
         expected = start if row.kind == "p" else f"{start}_{'' if about else '_'.join(row.columns)}"
         if (

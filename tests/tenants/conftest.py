@@ -79,7 +79,7 @@ def few(server: URL, few_tables: Path) -> Iterator[Tenancy]:
 
 @pytest.fixture(scope="session")
 def options(tenancy: Tenancy) -> BindingOptions:
-    """What holds for every binding."""
+    """The options of every binding."""
     return binding_options(tenancy)
 
 

@@ -49,11 +49,11 @@ def installation(
 ) -> Iterator[Tenancy]:
     """Make a database with a registry; `superuser`: whether the login that provisions is one, as it has to be on Citus.
 
-    With a `history` of a test's own, its schools are made with that one's tables, and with no rows but those of `seed`.
+    With a `history` of a test's own, its schools are made with that one's tables, and with the rows of `seed` alone.
     """
     if on_citus() and not superuser:
         pytest.skip("on Citus, who provisions is a superuser: the nodes sign in at each other as one")
-    # The registry belongs to whoever provisions, and on Citus each node is told of its tables.
+    # The registry belongs to the provisioning login, and on Citus each node is told of its tables.
     options = f"TEMPLATE {template(server)}" if installed and superuser and not on_citus() else ""
     with (
         nullcontext("") if superuser else creator(server) as login,
@@ -119,10 +119,10 @@ def emptied(shared: Tenancy) -> Iterator[Tenancy]:
 
 
 class LentSchools:
-    """Schools of an installation of some tests' own: each test has those that it asks for, as new, and no other."""
+    """Schools of an installation of some tests' own: each test has the ones that it asks for, as new, and no other."""
 
     def __init__(self, tenancy: Tenancy, server: URL) -> None:
-        """Take the installation, and the superuser's login: whoever provisions need not be one."""
+        """Take the installation, and the superuser's login: the provisioning login need not be one."""
         self._tenancy = tenancy
         self._superuser = replace(tenancy, admin_url=server.set(database=tenancy.admin_url.database))
         self._kept: dict[str, tuple[School, str, CommittedRows]] = {}

@@ -62,7 +62,7 @@ def test_visible_characters_may_stand(name):
         " ",
         "\u3164",  # Hangul filler: a letter that is not shown
         "\u115f \uffa0",
-        "\ufe0f\u034f\U000e0100",  # variation selectors, and what joins graphemes: marks that are not shown
+        "\ufe0f\u034f\U000e0100",  # variation selectors, and a joiner of graphemes: marks that are not shown
         "\u2800",  # Braille without dots
         "\u200d",
     ],

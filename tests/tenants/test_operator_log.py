@@ -1,4 +1,4 @@
-"""What the operator does to a school is in the school's own audit log."""
+"""The operator's changes to a school are in the school's own audit log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def school(lent):
 
 
 def log(tenancy, school_id: UUID):
-    """What the log of a school says, the oldest first, as its role reads it."""
+    """The log of a school, the oldest entry first, as its role reads it."""
     schema = f"school_{school_id.hex}"
     columns = "actor, action, entity, entity_id::text, old, new"
     return execute(

@@ -55,7 +55,7 @@ def test_of_several_logins_a_school_always_has_the_same():
     assert served == [Placement("school", 16).login_of(UUID(str(school_id))) for school_id in ids]
     assert set(served) == {f"school_{number:02}" for number in range(1, 17)}
     assert max(map(served.count, set(served))) < 200
-    # What has been granted by this rule is granted: it may not change from version to version.
+    # Memberships have been granted by this rule: it may not change from version to version.
     assert placement.login_of(UUID("01234567-89ab-4def-8123-456789abcdef")) == "school_16"
     assert placement.login_of(UUID("01234567-89ab-4def-8123-456789abcde0")) == "school_01"
 

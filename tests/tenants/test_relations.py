@@ -1,4 +1,4 @@
-"""What is in a schema: found by an index of the catalogue, and the same as its whole catalogue says."""
+"""The relations of a schema: found by an index of the catalogue, and the same as in the whole catalogue."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def scans(connection, query, school):
 
 
 def test_all_tables_and_views_are_granted_and_nothing_else(tenancy, connection, schools):
-    """As ALL TABLES IN SCHEMA would, but for what it costs."""
+    """As ALL TABLES IN SCHEMA would, but for its cost."""
     first, second = schools
     extra = EVERY_KIND.format(first.schema) + f'; CREATE TABLE "{first.schema}"."Odd ""name"" \'x\'" (id int)'
     before = rights(connection, second)

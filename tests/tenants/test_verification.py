@@ -1,4 +1,4 @@
-"""Verifying an installation: what is whole is good, and each thing that a recovery or a hand can damage is said."""
+"""Verifying an installation: a whole one is good, and each damage by a recovery or a hand is said."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_whole_installation_is_good(tenancy, school, backups):
     assert details["notes"] == ["rows since its newest backup: audit_entries +1"]
 
 
-# What is done to the school, its role, the login and the owner; what is said of it.
+# Damages to the school, its role, the login and the owner, and the faults reported.
 SCHEMA_DAMAGE = [
     ("DROP TABLE {s}.marks", "table marks is missing"),
     ("ALTER TABLE {s}.marks RENAME TO notes", "table notes should not be there"),
@@ -383,7 +383,7 @@ def test_each_damage_is_said(damaged, names, backups, damage, said):
 
 @pytest.mark.parametrize("bundle", [TOGETHER[number::BUNDLES] for number in range(BUNDLES)])
 def test_each_of_several_damages_is_said(damaged, names, backups, bundle):
-    """Of things that are far from each other; some of what is damaged is said in several sentences."""
+    """The damages are far from each other; some are said in several sentences."""
     damage = "; ".join(damage.format_map(names) for damage, _ in bundle)
     with damaged.by(f"CREATE ROLE stranger; {damage}") as tenancy:
         sentences = faults(tenancy, folder=backups)
@@ -441,7 +441,7 @@ def test_a_difference_that_may_be_intended_is_a_note(damaged, school, backups, c
 
 
 def test_every_table_says_how_its_deletions_are_named(tenancy):
-    """What is left out has rows that expire."""
+    """The tables left out have rows that expire."""
     assert set(import_models().tables) - set(tenancy.deletions) == {
         "idempotency_keys",
         "invitations",

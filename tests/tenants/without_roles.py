@@ -17,7 +17,7 @@ ROLES = Path(__file__).parents[2] / "docs" / "deployment" / "roles.sql"
 
 
 def take_roles_away(tenancy: Tenancy) -> None:
-    """Leave the schools to the logins alone; where two logins are, the one that serves has its rights by name."""
+    """Leave the schools to the logins alone; where two logins are, the serving one has its rights by name."""
     admin = tenancy.admin_url
     schemas = execute(admin, r"SELECT nspname FROM pg_namespace WHERE nspname LIKE 'school\_%'")
     if not tenancy.one_login:
@@ -58,7 +58,7 @@ def turn_roles_on(admin: URL, serving: URL) -> None:
 
 
 def everything(tenancy: Tenancy) -> list[object]:
-    """Read what a refused verb could have changed: roles, owners, grants, the registry, and the rows of each school."""
+    """Read all that a refused verb could have changed: roles, owners, grants, registry, and rows of each school."""
     admin = tenancy.admin_url
     with tenancy.admin.connect() as connection:
         schemas = [school.schema for school in list_schools(connection)]

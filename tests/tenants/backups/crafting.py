@@ -1,4 +1,4 @@
-"""Backups as an attacker makes them, and a record of what a restore sends to PostgreSQL."""
+"""Backups as an attacker makes them, and a record of the statements that a restore sends to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def unpacked(server: URL, dump: bytes) -> Iterator[URL]:
 
 @contextmanager
 def copied(server: URL, original: URL, dump: bytes) -> Iterator[URL]:
-    """Copy a database that a dump was unpacked into: a tenth of what unpacking it again costs."""
+    """Copy a database that a dump was unpacked into: a tenth of the cost of unpacking it again."""
     if on_citus():
         with unpacked(server, dump) as database:
             yield database
@@ -104,7 +104,7 @@ def dumped(database: URL, *options: str) -> bytes:
 
 
 def program(name: str, *arguments: str, stdin: bytes = b"", check: bool = True) -> bytes:
-    """Run a program of PostgreSQL; answers what it writes."""
+    """Run a program of PostgreSQL; answers its output."""
     path = find_program(name, 16).path
     return subprocess.run([path, *arguments], input=stdin, capture_output=True, check=check).stdout
 
@@ -140,7 +140,7 @@ def recorded(tenancy: Tenancy) -> Iterator[tuple[Tenancy, list[str]]]:
         registry_url(tenancy.admin_url), connect_args={"cursor_factory": Recording}, use_native_hstore=False
     )
     with watched.admin.connect():
-        # Asks the server what it is, this once.
+        # Asks the server for its version, this once.
         statements.clear()
     try:
         yield watched, statements

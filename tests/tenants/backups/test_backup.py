@@ -58,7 +58,7 @@ def schools(few):
 
 @pytest.fixture
 def school(schools):
-    """A school of few tables: what a test says of it does not depend on them."""
+    """A school of few tables: its tests do not depend on their number."""
     return schools.lend()
 
 
@@ -89,12 +89,12 @@ def contents(tenancy, school):
 
 
 def without_log(tables):
-    """Leave the audit log out: backing up and restoring add to it, after what they copy was compared."""
+    """Leave the audit log out: backing up and restoring add to it, after the copied rows were compared."""
     return {name: checksum for name, checksum in tables.items() if name != "audit_entries"}
 
 
 def catalogue(tenancy, school):
-    """Read what a school's schema holds.
+    """Read the contents of a school's schema.
 
     Casts and parentheses are left out: PostgreSQL reads its own text of a condition in again with others.
     """
@@ -368,7 +368,7 @@ def test_while_four_write_a_backup_is_of_one_moment(few, school, file):
     assert set(rooms) != set(execute(few.admin_url, f'SELECT id FROM "{school.schema}".classrooms'))
 
 
-# What was written is compared.
+# The written rows are compared.
 
 
 @pytest.mark.parametrize(
@@ -507,7 +507,7 @@ def test_both_schools_work_side_by_side_and_alone(app, tenancy, committing, docu
     own = copied.using(token=signed_in["access_token"]["access_token"])
     assert own.ok(own.get(sheet)) == before
 
-    # What is made in one is unknown in the other, and what is changed stays in the one.
+    # A record made in one is unknown in the other, and a change stays in the one.
     new, other = Factory(own).classroom(), make.classroom()
     assert api.get(f"/classrooms/{new['id']}").status_code == 404
     assert own.get(f"/classrooms/{other['id']}").status_code == 404
@@ -655,7 +655,7 @@ def test_tables_that_refer_to_each_other_in_a_circle_and_columns_that_are_comput
 
 
 def access(tenancy, school):
-    """Read who owns a school's tables, and who may do what with them."""
+    """Read the owners of a school's tables, and the rights on them."""
     grants = execute(
         tenancy.admin_url,
         "SELECT relname, pg_get_userbyid(relowner), relacl::text FROM pg_class "
@@ -717,7 +717,7 @@ def test_a_backup_of_a_newer_format_is_refused(few, school, file):
         restore(few, file, school_id=uuid4())
 
 
-# What is no backup.
+# Files that are no backups.
 
 
 @pytest.fixture(scope="module")
@@ -915,7 +915,7 @@ def test_a_school_newer_than_the_program_is_not_backed_up(few, later, file):
     assert back_up(later, newer.id, file).revision == newer.revision
 
 
-# What is in the way.
+# Obstacles.
 
 
 def test_an_id_that_is_taken_is_refused_and_nothing_changes(server, few, school, file):

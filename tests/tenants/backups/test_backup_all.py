@@ -104,7 +104,7 @@ def test_backups_are_encrypted_where_a_key_is_named(tenancy, ada, tmp_path):
     assert restore(tenancy, path, school_id=uuid4(), identities=[key]).name == "Ada"
 
 
-# One that fails.
+# A failing school.
 
 
 def test_a_school_that_fails_does_not_hold_up_the_others(tenancy, ada, bisi, tmp_path):
@@ -276,7 +276,7 @@ def test_two_runs_at_once_both_end_well_and_the_newest_stays(tenancy, ada, bisi,
         for school in (ada, bisi):
             newest = max(path.name for path in made if path.parent.name == str(school.id))
             left = os.listdir(tmp_path / str(school.id))
-            # Whoever made an older one may have ended last: then that one stays too, until the next run.
+            # The run with an older backup may have ended last: then that backup stays too, until the next run.
             assert newest in left
             assert len(left) <= 3
 
@@ -286,7 +286,7 @@ def test_two_runs_at_once_both_end_well_and_the_newest_stays(tenancy, ada, bisi,
 
 @pytest.fixture
 def server_away(tenancy, ada, lent, monkeypatch):
-    """Two servers, of which that of Ada and of a third school takes no connections; those tried are counted."""
+    """Two servers; the server of Ada and of a third school takes no connections, and the attempts are counted."""
     eve = lent[1].lend("Eve")
     placement, tried = tenancy.placement, []
     away = admin_engine(tenancy.admin_url.set(host="127.0.0.1", port=1, query={}))

@@ -65,7 +65,7 @@ class Real:
 
 @pytest.fixture(scope="module")
 def tenancy(few):
-    """The installation of few tables: what a test says of them does not depend on their number."""
+    """The installation of few tables: its tests do not depend on their number."""
     return few
 
 
@@ -95,13 +95,13 @@ def columns(tenancy, real):
 
 
 def statements_of(tenancy, file):
-    """Restore a backup as another school; answers the school, and what was sent, whatever the id."""
+    """Restore a backup as another school; answers the school, and the statements sent, alike for each id."""
     copy = uuid4()
     with recorded(tenancy) as (watched, statements):
         return restore(watched, file, school_id=copy), without_id(statements, copy)
 
 
-# What an attacker can do to the database that they dump, and what shows that it ran: a large object of its number.
+# Changes of an attacker to the database that they dump, and the sign that they ran: a large object of their number.
 
 PLACEHOLDER = "P" * 60
 PLACED = f"'{PLACEHOLDER}'::text IS NOT NULL"
@@ -121,7 +121,7 @@ def function(name, number, *, returns, answer, arguments=""):
 
 @dataclass(frozen=True)
 class Craft:
-    """Changes to a database before it is dumped, a change to its dump, and what of it comes later."""
+    """Changes to a database before it is dumped, a change to its dump, and a later statement."""
 
     change: str
     patch: tuple[str, str] | None = None
@@ -154,7 +154,7 @@ HARMLESS = {
     ),
     # A view.
     4246: Craft("CREATE VIEW {0}.viewed AS SELECT lo_create(4246)", later="SELECT * FROM {0}.viewed"),
-    # An event trigger: the last, as what is changed after it is an event.
+    # An event trigger: the last, as each change after it is an event.
     4247: Craft(
         function("happened", 4247, returns="event_trigger", answer="")
         + "CREATE EVENT TRIGGER evil ON ddl_command_end EXECUTE FUNCTION {0}.happened()",
@@ -175,7 +175,7 @@ def crafted(server, original, real, crafts, to, *, whole=False):
     with copied(server, original, real.dump) as database:
         for craft in crafts:
             execute(database, craft.change.format(real.schema))
-        # What has run here already would be in the dump of all.
+        # Objects of changes that have run here already would be in the dump of all.
         ran(database)
         dump = dumped(database, *([] if whole else [f"--schema={real.schema}"]))
     for craft in crafts:
@@ -184,7 +184,7 @@ def crafted(server, original, real, crafts, to, *, whole=False):
 
 
 def ran(database):
-    """Find the numbers of what ran there; each is told once."""
+    """Find the numbers of the changes that ran there; each is told once."""
     numbers = "SELECT oid::int FROM pg_largeobject_metadata WHERE oid::int = ANY (%s)"
     left = [number for (number,) in execute(database, numbers, ([*HARMLESS],))]
     for number in left:
@@ -193,7 +193,7 @@ def ran(database):
 
 
 def runs_elsewhere(server, file, schema):
-    """Find what runs where a backup's dump is restored with PostgreSQL's own programs, and then used."""
+    """Find the changes that run where a backup's dump is restored with PostgreSQL's own programs, and then used."""
     with unpacked(server, dump_of(file)) as database:
         seen = ran(database)
         for craft in HARMLESS.values():
@@ -485,7 +485,7 @@ def test_mutated_archives_send_nothing_but_our_statements(real, columns, tmp_pat
 
 @pytest.mark.parametrize("kind", ["dump", "script"])
 def test_mutated_archives_leave_the_same_rows_or_nothing(tenancy, real, columns, tmp_path, kind):
-    """Of those that can be read to the end: the others are refused before they end."""
+    """Archives that can be read to the end: the others are refused before they end."""
     rng = random.Random(SEED + 1)
     ours = set(real.statements)
     path = tmp_path / "mutated.zip"
@@ -531,7 +531,7 @@ SCRIPTED = {
     "another value": ("JSS 1\t1", "JSS 1\t2", "not what was backed up: classrooms (other rows)"),
     "a row that is none": ("JSS 1\t1", "JSS 1\t1\t1", "can't be restored here: extra data"),
 }
-# PostgreSQL itself refuses a row, or it comes in and is another; and one that is refused as it is read.
+# PostgreSQL itself refuses a row, or another row comes in; and a statement is refused as it is read.
 RESTORED = ("a row that is none", "another value", "a statement")
 
 

@@ -32,7 +32,7 @@ SECRET = "Queen's College, Yaba"
 
 @pytest.fixture(scope="module")
 def tenancy(few):
-    """The installation of few tables: what a test says of them does not depend on their number."""
+    """The installation of few tables: its tests do not depend on their number."""
     return few
 
 
@@ -165,7 +165,7 @@ def test_a_byte_that_flipped_anywhere_is_refused(tenancy, encrypted, file, key):
 
 
 def test_damage_behind_the_zips_checksums_is_refused(tenancy, encrypted, file, key):
-    """Whoever writes the zip anew makes its checksums right: then age's own speak."""
+    """A zip written anew has the right checksums: then age's own speak."""
     with zipfile.ZipFile(io.BytesIO(encrypted)) as archive:
         rows = archive.read("school.sql.gz.age")
     payload = rows.index(b"\n---") + 60
@@ -234,7 +234,7 @@ def test_a_full_disk_is_said_even_of_the_last_bytes(tenancy, school, tmp_path, k
         def write(self, chunk):
             raise OSError(28, "No space left on device")
 
-    # pyrage itself forgets what writing its last bytes raised.
+    # pyrage itself forgets the exception of writing its last bytes.
     pyrage.encrypt_io(io.BytesIO(b"short"), Full(), [key.to_public()])
     with pytest.raises(OSError, match="No space left"):
         encrypt(io.BytesIO(b"short"), Full().write, [key.to_public()])

@@ -24,7 +24,7 @@ ODD = "Ọmọ\t\\. \\N \r\n 🏫 'x' \"y\" ;\\"
 
 @pytest.fixture(scope="module")
 def tenancy(few):
-    """The installation of few tables: what a test says of them does not depend on their number."""
+    """The installation of few tables: its tests do not depend on their number."""
     return few
 
 
@@ -87,7 +87,7 @@ def test_a_script_that_contradicts_its_manifest_is_refused_and_leaves_nothing(
     if change == "format":
         manifest["format"] = 1
     if change in {"cut", "no gzip"}:
-        # With the right sum: what is inside is at fault.
+        # With the right sum: the content is at fault.
         script = script[: len(script) // 2] if change == "cut" else b"COPY"
         manifest |= {"size": len(script), "sha256": hashlib.sha256(script).hexdigest()}
     changed = BytesIO()

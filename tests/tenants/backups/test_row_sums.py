@@ -65,7 +65,7 @@ def table(connection):
 
 
 def both(connection, names):
-    """Compute a checksum by PostgreSQL, and one of what COPY writes."""
+    """Compute a checksum by PostgreSQL, and one of the output of COPY."""
     expected = column_checksums(connection, "pg_temp", {"odd": names})["odd"]
     written = io.BytesIO()
     chosen = ", ".join(f'"{name}"' for name in names)

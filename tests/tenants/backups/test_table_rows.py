@@ -149,7 +149,7 @@ HOSTILE = [
     f"COPY {SCHEMA}.rooms (id, name, name) FROM stdin;",
     f"COPY {SCHEMA}.rooms () FROM stdin;",
     f'COPY {SCHEMA}.rooms (id, "na\tme") FROM stdin;',
-    # What is no statement at all.
+    # Lines that are no statements at all.
     "1\tone",
     "\\.",
     ";",

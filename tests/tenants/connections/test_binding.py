@@ -1,4 +1,4 @@
-"""The binding to a school: who is refused and why, at once after the operator changed something."""
+"""The binding to a school: refusals and their reasons, at once after the operator changed something."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_client_of_all_schools_is_told_that_a_school_is_unknown(sessions, clie
 
 
 def test_a_client_that_is_refused_is_no_error_to_postgresql(sessions, school, client):
-    """It would be logged there, with the whole statement batch, by whoever likes to."""
+    """It would be logged there, with the whole statement batch, as often as a stranger likes."""
     CountingCursor.errors = failed = []
 
     for refused in ("nobody", client()):

@@ -20,8 +20,8 @@ from tenants.connections.deadline import NoAnswer, deadline_arguments
 from tenants.connections.engines import registry_options, registry_url
 from tests.cli.program import wait_for
 
-DEADLINE = 180  # seconds: what is answered is answered sooner, also on a machine with much else to do
-SHORT = 0.1  # seconds: of what is not answered, from when the line is held
+DEADLINE = 180  # seconds: an answer comes sooner, also on a machine with much else to do
+SHORT = 0.1  # seconds: for a statement without an answer, from when the line is held
 
 
 @pytest.fixture(autouse=True)
@@ -191,7 +191,7 @@ def test_no_descriptor_is_left_of_connections_that_are_closed_or_forgotten(setti
         return psycopg2.connect(**parts, **deadline_arguments(1))
 
     connect().close()
-    gc.collect(0)  # what earlier tests forgot is older now than what this one looks through
+    gc.collect(0)  # objects that earlier tests forgot are older now than those that this one looks through
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         connect().close()

@@ -1,4 +1,4 @@
-"""What a school's transaction can reach: its own rows alone, and a detector that is shown to see leaks."""
+"""The reach of a school's transaction: its own rows alone, and a detector that is shown to see leaks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Leak:
 
 
 def leaks(sessions, engine, schools):
-    """Try, twice in each of two schools, all that must not show a row of another; list what it showed."""
+    """Try, twice in each of two schools, all that must not show a row of another; list the rows shown."""
     rows = []
     for school, other in [*zip(schools, reversed(schools), strict=True)] * 2:
         inside = SchoolBinding(school.id)
@@ -65,7 +65,7 @@ def leaks(sessions, engine, schools):
 
 
 def tags(sessions, sql, binding):
-    """Read the tags in a transaction; what is refused shows none."""
+    """Read the tags in a transaction; a refused one shows none."""
     with sessions() as session:
         try:
             if binding is not None:
@@ -159,7 +159,7 @@ for broken in (WrongSchool, WithoutRole, WithoutPath, ForTheSession, Once, Trust
 
 @pytest.fixture(autouse=True)
 def clean_bouncer(request):
-    """Lets PgBouncer throw away what a test left on the server's connections, as a broken binding does."""
+    """Lets PgBouncer throw away the server's connections after a test with a broken binding."""
     yield
     settings = request.getfixturevalue("settings") if "settings" in request.fixturenames else None
     if settings is not None and is_bouncer(settings.database_url):
@@ -168,7 +168,7 @@ def clean_bouncer(request):
 
 @pytest.fixture
 def broken_engine(make_engine, tenancy):
-    """Makes engines of a broken dialect, as the serving login or as one that may do everything."""
+    """Makes engines of a broken dialect, as the serving login or as a superuser."""
 
     first_login = at_schools(tenancy.serving_url).set(username=tenancy.placement.school_logins[0])
 

@@ -1,4 +1,4 @@
-"""Requests of people, through PgBouncer: who signs in, who is a teacher, and a register."""
+"""Requests of people, through PgBouncer: signing in, a teacher's scores, and a register."""
 
 from __future__ import annotations
 

@@ -331,7 +331,7 @@ def test_a_stranger_goes_to_the_connection_that_has_served_the_fewest_schools(
 
 
 class FullPool:
-    """Two connections of which each has been in two schools, as many as it may before anybody waits: A and C, B and D.
+    """Two connections, each in two schools so far, as many as it may before anybody waits: A and C, B and D.
 
     B's works for B, or for another school, while A's is idle.
     """
@@ -517,7 +517,7 @@ def test_a_refusal_costs_two_messages(sessions, engine):
     assert [message.split()[0] for message in sent] == ["BEGIN", "ROLLBACK"]
 
 
-# What was done is not done twice.
+# Statements are not repeated.
 
 
 def test_a_view_runs_once_even_where_the_connection_dies_under_it(settings, tenancy, document, place):

@@ -108,7 +108,7 @@ def test_after_a_wait_in_vain_the_registry_is_silent_and_nobody_waits(
             ask(connections)
     assert server.asked == AT_ONCE
 
-    # It goes on: those who had their turn are answered, and all are let in again.
+    # It goes on: requests that had their turn are answered, and all are let in again.
     server.hangs = False
     server.goes_on.set()
     assert all(future.result(60) for future in under_way)
@@ -203,7 +203,7 @@ def test_while_it_is_silent_one_tries_from_time_to_time(server, connections, thr
 
 
 def test_a_registry_that_refuses_connections_is_not_silent(server, connections):
-    """It says so at once: nobody waits for it, and whoever comes next may find it back."""
+    """It says so at once: nobody waits for it, and the next request may find it back."""
     server.fails = OperationalError("", {}, Exception("connection refused"))
     for _ in range(3):
         with pytest.raises(OperationalError):

@@ -27,7 +27,7 @@ from tests.tenants.installations import routed_sessions, working
 
 THREADS = 32
 SCHOOLS = 4
-# Requests of each thread: 20,160 of all of them together before a release, of which each run sends a part.
+# Requests of each thread: 20,160 of all of them together before a release, and each run sends a part.
 REQUESTS = {1: 125, 8: 140}  # by size of the pool
 OVER_HTTP = 100
 PATIENCE = 20  # times that a request is sent until it gets a connection
@@ -55,7 +55,7 @@ def many(tenancy):
 
 
 class Crowd:
-    """Threads that each query again and again, in a school drawn by lot; counts what was seen of whom."""
+    """Threads that each query again and again, in a school drawn by lot; counts the rows seen of each."""
 
     def __init__(self, schools, ways):
         self.schools = schools
@@ -135,7 +135,7 @@ def session_ways(sessions, schools):
 
 
 def http_ways(app, token):
-    """List the ways of a request that comes over HTTP: what it requests, and what becomes of it."""
+    """List the ways of a request over HTTP: its path, and its end."""
 
     def send(school, method, body=None):
         headers = {"Authorization": f"Bearer {token}", "X-SCHOOL-ID": str(school.id)}
@@ -232,7 +232,7 @@ class NowAndThenWrong(SchoolDialect):
 
 
 def kind(binding):
-    """What decides the columns that a binding batch ends with."""
+    """The members of a binding that decide the last columns of its batch."""
     return binding.state, binding.client, binding.reading
 
 
@@ -259,7 +259,7 @@ def test_the_crowd_sees_a_request_in_a_wrong_school(busy_app, wrong_engines, tok
 
     with replaced_engines(busy_app, wrong_engines):
         if on_citus():
-            # What reads names the tables of the right school there, which the role of the wrong one may not read.
+            # Reads name the tables of the right school there, which the role of the wrong one may not read.
             with pytest.raises(AssertionError, match="500"):
                 crowd.run(10, seed=0)
         else:

@@ -1,4 +1,4 @@
-"""Schools on a cluster of Citus: made, reached, moved, backed up and deleted; what leaks and what is left behind."""
+"""Schools on a cluster of Citus: made, reached, moved, backed up and deleted, without leaks and remains."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def rooms(tenancy, school):
 
 
 def traces(tenancy, school_id):
-    """List what there is of a school on each server: its role, tables (shards too) and functions."""
+    """List the traces of a school on each server: its role, tables (shards too) and functions."""
     count = """
         SELECT (SELECT count(*) FROM pg_roles WHERE rolname = %(name)s)
             + (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(%(name)s))
@@ -311,7 +311,7 @@ def test_a_backup_is_of_one_moment_and_comes_back_beside_the_original(here, scho
     assert rooms(here, restored) == rooms(here, school)
     again = back_up(here, restored.id, tmp_path / "again.zip")
     differing = {name for name in manifest.tables if manifest.tables[name] != again.tables[name]}
-    # What was done to it since is in its audit log.
+    # Changes since then are in its audit log.
     assert differing <= {"audit_entries"}
     node = node_of(here, restored.id)
     with working(sessions_on(here, node), SchoolBinding(restored.id)) as session:

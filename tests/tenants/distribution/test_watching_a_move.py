@@ -1,4 +1,4 @@
-"""What is shown of a move while it is under way; no Citus is needed to lose the connection to it."""
+"""The progress of a move while it is under way; no Citus is needed to lose the connection to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def nobody():
 
 
 def test_a_move_that_fails_says_so_itself_and_its_watcher_nothing(nobody, monkeypatch, capfd):
-    """An error in the thread that watches was printed before that of the move."""
+    """An error in the watching thread was printed before the error of the move."""
     monkeypatch.setattr(moving, "_POLL_INTERVAL", 0)
     unforeseen = []
     monkeypatch.setattr(threading, "excepthook", unforeseen.append)

@@ -30,7 +30,7 @@ def fill(connection: Connection) -> Callable[[Callable[[], object]], Catalogue]:
 
 @pytest.fixture(scope="module")
 def of_no_expansion() -> Iterator[None]:
-    """Judge revisions that are added as those of a release that does not expand, whatever this one does."""
+    """Judge added revisions as a release that does not expand would, whether this one does or not."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("migrations.tenant.SERVED_BY_EARLIER", ())
         yield

@@ -11,7 +11,7 @@ from tenants.migrations.migration_sql import TENANT, revisions, update_baseline
 from tenants.migrations.new_revision import revision_after
 from tenants.tenancy import Administrator, SeedRows
 
-# Tables like those of the program's first revision, as far as tests of migrating look at them.
+# Tables like the first revision's of the program, as far as tests of migrating look at them.
 _FEW_TABLES = [
     """CREATE TABLE classrooms (
         id uuid NOT NULL, name varchar(120) NOT NULL, level varchar(60) NOT NULL,
@@ -70,7 +70,7 @@ def later_history(folder: Path, *changes: str | list[str], origin: Path = TENANT
 def small_history(folder: Path) -> Path:
     """Copy the package `migrations` with two revisions and four tables for schools: they are made and migrated fast.
 
-    For tests of how schools are migrated, whatever the migrations are. No rows can be seeded.
+    For tests of how schools are migrated, with any migrations. No rows can be seeded.
     """
     history = _copied(folder, TENANT)
     for revision in (history / "versions").glob("t*.py"):
@@ -105,7 +105,7 @@ def _copied(folder: Path, origin: Path) -> Path:
 
 
 def script_of_program(history: Path) -> str:
-    """Give the script that makes a history that of a program which is started."""
+    """Give the script that makes a program start with this history."""
     change = f"Tenancy.__init__.__kwdefaults__['history'] = Path({str(history)!r})"
     return f"from pathlib import Path; from tenants.tenancy import Tenancy; {change}"
 

@@ -1,4 +1,4 @@
-"""A school that was there before settings has, once upgraded, what a new school is seeded with."""
+"""A school that was there before settings has, once upgraded, the rows that a new school is seeded with."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SEEDED = (
     "metric_definitions",
     "school_settings",
 )
-# What an old school has counted.
+# The counters of an old school.
 OLD_COUNTERS = {"batches": 3, "students": 12}
 
 
 def rows(connection, schema, table):
-    """List the rows of a table as JSON, without what differs from school to school."""
+    """List the rows of a table as JSON, without the columns that differ from school to school."""
     result = connection.execute(
         text(
             f"SELECT (to_jsonb(one) - 'id' - 'created_at')::text FROM {quote_identifier(schema)}.{table} AS one"

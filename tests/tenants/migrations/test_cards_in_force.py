@@ -1,4 +1,4 @@
-"""Schools in which a student had report cards of two arms in a term: the one that was published later is in force."""
+"""Schools in which a student had report cards of two arms in a term: the later published one is in force."""
 
 from __future__ import annotations
 

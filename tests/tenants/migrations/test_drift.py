@@ -1,6 +1,6 @@
 """Baseline, migrations and models agree, of a school's schema and of the registry.
 
-And the comparison is shown to see what differs, and what breaks the rules.
+And the comparison is shown to see differences, and violations of the rules.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def scratch(tenancy):
 @pytest.fixture(scope="module")
 def from_baseline(tenancy):
     """The catalogue of a school's schema as baseline.sql makes it."""
-    # Not the schema of all tests: on Citus its open transaction would hold what a migration waits for.
+    # Not the schema of all tests: on Citus its open transaction would hold locks that a migration waits for.
     with made_by_baseline(tenancy) as scratch:
         return read_catalogue(scratch.connection, scratch.schema)
 
@@ -104,7 +104,7 @@ def test_the_baseline_is_where_the_migrations_lead_one_after_the_other(connectio
         for step in revisions("tenant"):
             execute_script(connection, ";\n".join(upgrade_statements(before, step.revision)))
             before = step.revision
-        # The baseline is without what changes rows, since none of it makes one where there are none.
+        # The baseline is without statements that change rows: they make none where there are none.
         tables = text(
             "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
         )
@@ -132,7 +132,7 @@ def test_a_schools_schema_keeps_the_rules(scratch):
 
 # The registry.
 
-# What it has besides where Citus places the schools, and what Citus has given in other words to the nodes.
+# Additions where Citus places the schools, and definitions that Citus has given in other words to the nodes.
 ON_CITUS = {
     "function enter_node(bigint)",
     "function read_shards(text)",

@@ -87,7 +87,7 @@ def test_each_guardian_becomes_a_person_and_equals_are_one(school):
 
 
 def test_the_same_rows_come_of_it_wherever_it_runs(school):
-    """A school that is migrated, and one that is restored from its backup of before, are the same."""
+    """A migrated school, and one restored from its backup of before, are the same."""
     rows_of_runs = []
     for _ in range(2):
         with school.begin_nested() as attempt:

@@ -1,4 +1,4 @@
-"""Migrating every school: a broken one alone, runs side by side, locks of other transactions, what is newer."""
+"""Migrating every school: a broken one alone, runs side by side, locks of other transactions, newer schools."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ def test_a_newer_school_is_left_alone_and_named(here, later):
     assert level(here, newer) == "0+"
 
 
-# Runs side by side, and what comes and goes meanwhile.
+# Runs side by side, and schools that come and go meanwhile.
 
 
 def test_two_runs_at_once_share_the_schools(here, later):
@@ -574,7 +574,7 @@ def test_a_connection_is_replaced_after_many_schools(here, later, monkeypatch):
     assert len(made) == 3
 
 
-# Whoever provisions.
+# The provisioning login.
 
 
 @pytest.mark.parametrize("one_login", [True, False], ids=["one login", "two logins"])

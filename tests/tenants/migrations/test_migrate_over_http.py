@@ -35,7 +35,7 @@ def added(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def taken_away(tmp_path_factory):
-    """A history whose newest revision takes away what the code of today reads."""
+    """A history whose newest revision renames a column that the code of today reads."""
     return later_history(tmp_path_factory.mktemp("history") / "taken_away", TAKEN_AWAY)
 
 
@@ -143,7 +143,7 @@ def test_code_that_serves_both_goes_on_over_the_migration_on_the_same_connection
 
 @pytest.fixture
 def expanding(tenancy, added):
-    """What the release of `added` says of its revision: that programs of today serve it, too."""
+    """The release of `added` declares its revision to be served by programs of today, too."""
     with tenancy.admin.begin() as connection:
         connection.execute(insert(also_served), {"revision": head(added), "served_by": head()})
     yield
@@ -188,7 +188,7 @@ def test_a_migration_that_only_adds_is_served_by_the_release_before_and_the_rele
 
     assert (report.complete, revision(tenancy, school)) == (True, head(added))
     assert {*before, *after} == {200}
-    # What one of them writes, the other reads; and a school that was not migrated is served by both.
+    # Each reads the other's writes; and a school that was not migrated is served by both.
     for program in releases:
         names = [classroom["name"] for classroom in request_classrooms(program, school).get_json()]
         assert len(names) == len(before) // 2 + len(after) // 2
@@ -233,7 +233,7 @@ def test_a_request_in_the_midst_of_a_migration_waits_and_then_goes_on_or_is_put_
 def test_a_request_that_waited_for_a_table_of_users_written_anew_is_put_off_and_signs_nobody_out(
     app, tenancy, school, migrate, written_anew
 ):
-    """To whoever waited inside of a function, with the snapshot of before, such a table is empty."""
+    """To a statement that waited inside of a function, with the snapshot of before, such a table is empty."""
     with migrating(tenancy, school) as reader:
 
         def work(number):

@@ -1,4 +1,4 @@
-"""The rules of migrations: each is seen to be broken, and what looks like it and is none is let through."""
+"""The rules of migrations: each violation is found, and a statement that only looks like one is let through."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The next migration is drafted from what the models say beyond the baseline, and leads where they do."""
+"""The next migration is drafted from the differences of the models and the baseline, and leads to the models."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ SECTIONS_OF_T0003 = (
         "users",
     ),
 )
-# What a school of this revision was seeded with. It stays as it is: what comes later comes by a migration.
+# The permissions that a school of this revision was seeded with. It stays as it is: later ones come by a migration.
 PERMISSIONS_OF_T0003 = frozenset(
     f"{access}:{section}" for section in SECTIONS_OF_T0003 for access in ("delete", "read", "write")
 )
@@ -113,7 +113,7 @@ def permissions_of(connection, role):
 
 
 def unreached(catalogue, names, granted):
-    """Say which permissions of a catalogue an upgraded school lacks, or its Administrator, and what to do."""
+    """List the permissions of a catalogue that an upgraded school lacks, or its Administrator, with the remedy."""
     return [
         f'{permission} reaches no existing school: call add_permissions("{permission}") in a migration '
         f'(school-service tenants revision "…" --empty)'

@@ -1,4 +1,4 @@
-"""A migration that changes records lets those who keep copies read everything anew."""
+"""A migration that changes records lets keepers of copies read everything anew."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ NAMES = ("session", "classroom", "first", "second", "other", "subject", "taught"
 
 @pytest.fixture
 def school(connection):
-    """A school of before with a cohort of two arms and one of one arm, as the ids of what is in it."""
+    """A school of before with a cohort of two arms and one of one arm, as the ids of its records."""
     schema = f"scratch_{uuid4().hex[:8]}"
     execute_script(connection, f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}")
     execute_script(connection, ";\n".join(upgrade_statements(None, BEFORE)))
@@ -96,7 +96,7 @@ def test_a_submission_of_all_arms_becomes_one_for_each_arm(connection, school):
 
 
 def test_the_same_rows_come_of_it_wherever_it_runs(connection, school):
-    """A school that is migrated, and one that is restored from its backup of before, are the same."""
+    """A migrated school, and one restored from its backup of before, are the same."""
     ids = []
     for _ in range(2):
         with connection.begin_nested() as attempt:

@@ -64,7 +64,7 @@ def mend_school(tenancy: Tenancy, school: School) -> None:
 
 @contextmanager
 def locked(tenancy: Tenancy, sql: str, parameters: Sequence[Any] | None = None) -> Iterator[Any]:
-    """Lock what a statement locks, until the block ends or the connection is closed."""
+    """Hold the locks of a statement, until the block ends or the connection is closed."""
     url = tenancy.admin_url.set(drivername="postgresql")
     connection = psycopg2.connect(url.render_as_string(hide_password=False))
     try:

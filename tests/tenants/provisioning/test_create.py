@@ -1,4 +1,4 @@
-"""Creating a school: all of it or nothing, whoever provisions, whatever it is called."""
+"""Creating a school: all of it or nothing, with any provisioning login and any name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def create(tenancy, name="A school", school_id=None):
 
 
 def traces(tenancy, school_id):
-    """List what there is of a school in the catalogues and in the registry."""
+    """List the traces of a school in the catalogues and in the registry."""
     with tenancy.admin.connect() as connection:
         return connection.exec_driver_sql(
             """
@@ -110,7 +110,7 @@ def test_creating_is_one_message_between_looks_at_the_registry_and_at_the_result
 
 
 def test_a_fault_after_a_statement_leaves_nothing_behind(few):
-    """Of a school with few tables: those of one with all are one statement more, and so is the control."""
+    """Of a school with few tables: all tables are one statement more, and so is the control."""
     school_id = uuid4()
     rows = [("classrooms", [{"id": uuid4(), "name": "JSS 1", "level": "1"}])]
     with few.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -234,7 +234,7 @@ def test_before_the_registry_names_the_programs_of_before_no_school_is_created(f
     assert traces(few, school_id) == []
 
 
-# Whoever provisions.
+# The provisioning login.
 
 
 @pytest.mark.parametrize("one_login", [True, False], ids=["one login", "two logins"])
@@ -249,7 +249,7 @@ def test_every_kind_of_installation_creates_and_serves(server, few_tables, one_l
         with tenancy.admin.connect() as connection:
             assert [listed.id for listed in list_schools(connection)] == [school.id]
 
-        # And a fault leaves nothing behind, whoever provisions.
+        # And a fault leaves nothing behind, with any provisioning login.
         school_id = uuid4()
         with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             statements = creation_statements(tenancy, connection, school_id=school_id, name="x", rows=())

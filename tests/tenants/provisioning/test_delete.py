@@ -1,4 +1,4 @@
-"""Deleting a school: closed first, then backed up, then dropped in batches; whatever stops it, it goes on or stays."""
+"""Deleting a school: closed first, then backed up, then dropped in batches; stopped, it goes on or the school stays."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_nothing_is_left_but_the_backup_and_the_id_can_be_had_again(few, school,
     assert restore(few, Path(deleted.backup)) == school
 
 
-# What is under way.
+# Requests under way.
 
 
 def test_rows_of_a_request_under_way_are_in_the_backup(few, sessions, school, tmp_path):
@@ -175,7 +175,7 @@ def test_a_lock_that_is_not_given_up_ends_the_run_and_the_next_goes_on(few, scho
     assert traces(few, school.id) == []
 
 
-# What fails, and what was broken off.
+# Failures, and deletions that were broken off.
 
 
 def test_where_the_backup_fails_the_school_is_open_again(few, school, tmp_path):
@@ -251,7 +251,7 @@ def test_two_at_once_delete_it_once(few, school, tmp_path):
 
 @on_postgresql_alone
 def test_a_transaction_takes_no_more_locks_than_it_may(tenancy):
-    """Of a school with far more tables than ours has, each of which refers to others."""
+    """Of a school with far more tables than ours has, each with references to others."""
     watched = replace(tenancy)  # with an engine of its own
     school = create_school(tenancy, name="Large", administrator=ADMINISTRATOR)
     create = "".join(

@@ -46,7 +46,7 @@ def test_the_tables_are_given_to_citus_before_their_first_rows_and_grants(plain)
     assert sent.count(given) == 1
     kinds = [words(statement) for statement in sent]
     after = kinds[sent.index(given) + 1 :]
-    # What makes an index, or changes a table, fails behind it in one message with others.
+    # Statements that make an index, or change a table, fail behind it in one message with others.
     assert not {"CREATE TABLE", "CREATE INDEX", "CREATE UNIQUE", "ALTER TABLE", "CREATE FUNCTION"} & set(
         after
     )

@@ -1,4 +1,4 @@
-"""Who owns a school's tables, and what the login that serves can't do to them: above all to the audit log."""
+"""The owner of a school's tables, and the limits of the serving login: above all at the audit log."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def written(sql, tenancy, school):
 
 
 def owners(tenancy, school):
-    """Who owns the schema, and who the tables."""
+    """The owners of the schema and of the tables."""
     return execute(
         tenancy.admin_url,
         "SELECT nspowner::regrole::text, array_agg(DISTINCT relowner::regrole::text) "
@@ -111,7 +111,7 @@ def make_old(tenancy, school):
         (school.schema,),
     )
     role, owner = f'"{school.schema}"', f'"{tenancy.owner}"'
-    # What a superuser has anyway, and another login that provisions has not.
+    # Rights that a superuser has anyway, and another provisioning login has not.
     roles = [role] if tenancy.one_login else [role, owner]
     execute(
         tenancy.admin_url,
@@ -178,7 +178,7 @@ def schools(here):
     return made
 
 
-# What the serving login can't do, connected to by hand.
+# Refusals to the serving login, connected to by hand.
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -189,7 +189,7 @@ def test_the_serving_login_can_not_change_the_audit_log_of_any_school(here, scho
             with pytest.raises(REFUSED):
                 run(written(CHANGES[change], here, school))
     with by_hand(at_schools(here.serving_url), role=mine.schema) as run:
-        # A control: what a request needs of it is granted, in its own school.
+        # A control: the rights that a request needs are granted, in its own school.
         assert run(INSERT.format(schema=f'"{mine.schema}"')) == 1
         assert run(f'SELECT FROM "{mine.schema}".audit_entries') >= 1
         for school in schools:
@@ -275,7 +275,7 @@ def updated(server, request):
 
 @pytest.fixture
 def old(server, updated):
-    """An installation with a school that its own role owns, and one that the owner has."""
+    """An installation with a school owned by its own role, and one owned by the owner of all."""
     tenancy, first, _ = updated
     make_old(tenancy, first)
     database = server.set(database=tenancy.admin_url.database)

@@ -78,7 +78,7 @@ def role_of(tenancy):
 
 
 def password_fits(tenancy, password):
-    """Compute what PostgreSQL keeps of a password (RFC 5803), and compare."""
+    """Compute the verifier that PostgreSQL keeps of a password (RFC 5803), and compare."""
     ((verifier,),) = execute(
         tenancy.admin_url, "SELECT rolpassword FROM pg_authid WHERE rolname = %s", (tenancy.placement.login,)
     )
@@ -101,7 +101,7 @@ def what_is_there(tenancy):
             "SELECT * FROM registry.revision",
             "SELECT count(*) FROM registry.nationalities",
             "SELECT count(*) FROM registry.lgas",
-            # But for those of other tests at the same time.
+            # But for settings of other tests at the same time.
             "SELECT * FROM pg_db_role_setting WHERE setrole NOT IN (SELECT oid FROM pg_roles"
             " WHERE starts_with(rolname, 'school_') AND NOT starts_with(rolname, current_database()))"
             " ORDER BY 1, 2",
@@ -188,7 +188,7 @@ def test_a_registry_of_a_later_version_is_left_alone(bare):
     # It only adds: programs of now go on, and can be started.
     execute(bare.admin_url, f"INSERT INTO registry.also_served VALUES ('r9999', '{registry_head()}')")
     check(bare.serving_url)
-    # But what it needs to give its logins they do not know.
+    # But they do not know the steps by which it gives its logins their rights.
     with pytest.raises(NotInstalled, match="r9999"):
         install(bare)
 
@@ -280,7 +280,7 @@ def test_the_login_can_sign_in_and_nothing_more(tenancy):
 
 
 def rights_of(tenancy):
-    """List what the serving login may do to the registry."""
+    """List the rights of the serving login on the registry."""
     return execute(
         tenancy.serving_url,
         """
@@ -420,7 +420,7 @@ def test_no_other_login_connects_to_the_database(bare, server, login):
     with pytest.raises(psycopg2.OperationalError, match="permission denied for database"):
         execute(stranger, "SELECT 1")
     assert execute(bare.serving_url, "SELECT 1") == execute(bare.admin_url, "SELECT 1") == [(1,)]
-    # What an operator grants by name stays, installed again or not.
+    # Rights that an operator grants by name stay, installed again or not.
     let_connect(bare, stranger)
     install(bare)
     assert execute(stranger, "SELECT 1") == [(1,)]
@@ -530,7 +530,7 @@ def test_nobody_else_reaches_the_registry(bare, server, login):
 def test_the_door_is_closed_to_all_by_its_own_rights_too(tenancy):
     (rights,) = execute(tenancy.admin_url, "SELECT proacl::text FROM pg_proc WHERE proname = 'enter'")
 
-    # An entry without a name before the sign would be that of all roles.
+    # An entry without a name before the sign would be for all roles.
     assert "{=" not in rights[0]
     assert ",=" not in rights[0]
 
@@ -637,7 +637,7 @@ def test_from_one_login_to_two(bare):
 
 
 def test_one_login_is_left_as_it_is(bare):
-    # All roles, but for those of other tests at the same time.
+    # All roles, but for roles of other tests at the same time.
     roles = (
         "SELECT rolname, rolinherit, rolconfig FROM pg_roles"
         " WHERE NOT starts_with(rolname, 'school_') OR starts_with(rolname, current_database()) ORDER BY 1"
