@@ -1,4 +1,4 @@
-"""What shows or changes a person needs no less than the narrowest operation that does, whatever it is called."""
+"""An operation on a person needs no less than the narrowest that shows or changes one, under any name."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ PERSONS = {
 }
 # Where one permission shows what another is for, and why.
 WIDER = {
-    # The interface's own: who may see a user may see which roles they have, by their ids; a sign-in shows one's own.
+    # The interface's own: a reader of users sees their roles, by their ids; a sign-in shows one's own.
     "UserRole": {"read:users", "write:users", "delete:users", None},
-    # The interface's own: a class list has its students, and whoever puts them into classes sees them. Everybody is
-    # shown who they are themselves.
+    # The interface's own: a class list has its students, and they are seen by those putting them into classes.
+    # Everybody is shown themselves.
     "Student": {"read:cohorts", "write:cohorts", None},
     "Guardian": {"read:cohorts", "write:cohorts", None},
     "Employee": {None},
     "User": {None},
-    # The interface's own: a score sheet has the entries of those who take the subject.
+    # The interface's own: a score sheet has the entries of the takers of the subject.
     "GradebookEntry": {"read:scoresheets"},
     # Comments are read as results and written as metrics, by form teachers.
     "TermComment": {"write:metrics"},
@@ -73,14 +73,14 @@ def schemas_in(document: dict[str, Any], schema: Any) -> Iterator[str]:
     return iter(seen)
 
 
-def test_an_answer_that_shows_a_person_needs_what_the_narrowest_one_needs(document):
+def test_an_answer_with_a_person_needs_the_permissions_of_the_narrowest_one(document):
     shown = set()
     for (method, path), operation in documented_operations().items():
         given = (operation.get("x-permission") or "").split()
         answer = operation["responses"].get("200", {}).get("content", {})
         for schema in set(schemas_in(document.spec, answer)) & PERSONS.keys():
             shown.add(schema)
-            # Whoever writes a record is shown what they wrote.
+            # The writer of a record is shown it.
             narrow = {permission.section for permission in READ_WITH[PERSONS[schema]]}
             sections = {permission.partition(":")[2] for permission in given}
             wider = WIDER.get(schema, set()) & ({*given} or {None})
@@ -88,7 +88,7 @@ def test_an_answer_that_shows_a_person_needs_what_the_narrowest_one_needs(docume
     assert shown == PERSONS.keys()
 
 
-def test_of_every_table_of_people_it_is_said_what_it_is_read_with_here_and_to_the_reader():
+def test_every_table_of_people_has_its_permissions_of_reading_here_and_on_the_page():
     assert READ_WITH.keys() == tables_of_people()
     rows = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| ") and "`" in line]
     for row in rows:
@@ -110,7 +110,7 @@ def test_all_that_is_told_of_a_person_needs_the_permission_of_each_area(schema):
 # Changing a person who may do more than the caller.
 
 ACCOUNT_CHANGES = {"first_name": "Taken", "last_name": "Over", "gender": "MALE"}
-# Each operation that changes a person of whom an id is in its path, with a body that would change their account.
+# Each operation that changes a person by an id in its path, with a body that would change their account.
 CHANGES: dict[tuple[str, str], Any] = {
     ("PATCH", "/users/{id}"): {**ACCOUNT_CHANGES, "username": "taken.over"},
     ("DELETE", "/users/{id}/delete"): None,
@@ -128,13 +128,13 @@ CHANGES: dict[tuple[str, str], Any] = {
     ("DELETE", "/employees/{id}"): None,
     ("DELETE", "/employees/{id}/data"): None,
 }
-# What these change is no account: what it may do, how it is called, and whether it can be signed in to stay.
+# These change no account: its permissions, its name and its sign-in stay.
 OF_NO_ACCOUNT = {
-    # A role is given by whoever has every permission in it, and takes none away.
+    # A role is given by a caller with every permission in it, and takes none away.
     ("PUT", "/users/{id}/roles"),
     ("PATCH", "/employees/{id}/bank-account"),
     ("PATCH", "/employees/{id}/nextofkin"),
-    # Whose child a student is. What that gives to an account needs read:results (tests/features/people/guardians).
+    # The guardians of a student. Giving an account a child needs read:results (tests/features/people/guardians).
     ("PUT", "/students/{id}/guardians/{guardian_id}"),
     ("DELETE", "/students/{id}/guardians/{guardian_id}"),
     ("PUT", "/students/{id}/guardians/{guardian_id}/stop"),
@@ -165,7 +165,7 @@ def promoted(make: Factory, person: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def originals(prepared: Callable[..., Any]) -> dict[str, dict[str, Any]]:
-    """A student and an employee of whom there is all that there can be, both administrators."""
+    """A student and an employee with all possible records, both administrators."""
     return prepared(
         lambda make: {
             "students": promoted(make, make_student(make)),
@@ -191,7 +191,7 @@ def administrator_of(api, make, originals):
 
 
 @pytest.mark.parametrize("operation", CHANGES, ids=" ".join)
-def test_nobody_changes_the_account_of_who_may_do_more(api, make, administrator_of, operation):
+def test_nobody_changes_the_account_of_a_person_with_more_permissions(api, make, administrator_of, operation):
     method, path = operation
     kind = path.split("/")[1]
     of = "students" if kind == "users" else kind

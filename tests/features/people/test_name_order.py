@@ -86,7 +86,7 @@ def test_so_has_every_workbook(api, make, taught):
         assert [(row[last], row[first]) for row in rows if row[last]] == IN_ORDER, path
 
 
-def test_who_is_not_in_a_sheet_is_listed_in_that_order(api, make, taught):
+def test_students_missing_in_a_sheet_are_listed_in_that_order(api, make, taught):
     assessment = make.assessment(taught.subject, taught.term)
     form = {"scoresheet": (BytesIO(b"admission_number,score\nQC/00,1\n"), "scores.csv")}
 
@@ -103,7 +103,7 @@ def test_so_have_published_results(api, make, taught):
     api.ok(api.post(f"/cohort-subjects/{taught.subject['id']}/submission", of_term))
     api.ok(api.post("/publications", {"batches": [taught.cohort["id"]], **of_term}))
     (publication,) = api.ok(api.get("/publications"))["data"]
-    # What was published is in the order of the names that it has.
+    # Published cards are in the order of the names on them.
     api.ok(api.patch(f"/students/{taught.students[0]}", {"last_name": "Abubakar"}))
 
     of_class = {"batch": taught.cohort["id"], **of_term}
@@ -152,7 +152,7 @@ def test_names_are_stored_composed(api, make):
     assert classroom["name"] == WHOLE
 
 
-def test_what_is_one_name_composed_is_taken(api, make):
+def test_a_name_that_is_equal_when_composed_is_taken(api, make):
     make.classroom(name=WHOLE)
     make.student(admission_number=WHOLE)
 
@@ -190,7 +190,7 @@ def test_a_sheet_may_have_them_either_way(api, make):
     assert outcomes == [(1, 1, 0, 0, 0), (1, 0, 0, 1, 0)]
 
 
-def test_an_import_finds_who_is_there(api, make):
+def test_an_import_finds_an_admission_number_in_another_form(api, make):
     make.student(admission_number="Ẹ̀/1")
     sheet = unicodedata.normalize("NFD", "first_name,last_name,admission_number\nAda,Obi,Ẹ̀/1\n")
 
@@ -199,7 +199,7 @@ def test_an_import_finds_who_is_there(api, make):
     assert [error["code"] for error in refused.get_json()["errors"]["rows"]] == ["taken"]
 
 
-def test_what_is_sought_by_its_name_is_found_either_way(api, make):
+def test_a_session_is_found_by_its_name_in_either_form(api, make):
     classroom = make.classroom()
     session = make.session(name=f"Ọdún {APART}")
 

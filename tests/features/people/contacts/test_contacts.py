@@ -48,7 +48,7 @@ def test_a_student_has_a_contact_as_any_user(api, make):
     assert api.ok(contact(api, student["user"])) == made
 
 
-def test_an_employees_contact_is_that_of_their_account(api, make):
+def test_an_employee_and_their_account_have_one_contact(api, make):
     employee = make.employee()
     username = employee["username"]
     (user,) = api.ok(api.get("/users", query_string={"search": username}))["data"]

@@ -36,7 +36,7 @@ def test_an_address_that_the_owner_has_already_is_a_conflict(api, make):
 
 
 @pytest.mark.parametrize("address", ["nobody", "a@b@c", "a b@example.com", f"{'a' * 250}@example.com"])
-def test_what_is_no_address_is_refused(api, make, address):
+def test_a_text_that_is_no_address_is_refused(api, make, address):
     made = make.contact()
 
     assert api.patch(f"/contacts/{made['id']}", {"email_address": address}).status_code == 422

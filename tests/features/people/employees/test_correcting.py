@@ -1,4 +1,4 @@
-"""Correcting employees: what concerns their references, dates and accounts."""
+"""Correcting employees: their references, dates and accounts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_nobody_joins_before_their_birth(api, employee, changes):
     assert api.ok(api.patch(path_of(employee), both)) == {**employee, **both}
 
 
-def test_names_and_gender_are_those_of_the_account(api, make, employee):
+def test_names_and_gender_change_in_the_account(api, make, employee):
     account = make.account_of(employee)
     changes = {"first_name": "Adá", "last_name": "Obí", "gender": "MALE"}
 
@@ -86,7 +86,7 @@ def test_names_and_gender_are_those_of_the_account(api, make, employee):
     assert audited(api, "employee", employee["id"]) == [({}, {"changed": ["title"]})]
 
 
-def test_the_name_of_who_may_do_more_is_not_changed(api, make, employee):
+def test_the_name_of_an_employee_with_more_permissions_is_not_changed(api, make, employee):
     account, role = make.account_of(employee), make.role("write:roles")
     api.ok(api.put(f"/users/{account['id']}/roles", {"role": role["id"]}))
     clerk = make.caller("read:employees", "write:employees")
@@ -98,7 +98,7 @@ def test_the_name_of_who_may_do_more_is_not_changed(api, make, employee):
         message = "Changing the name or gender of this employee needs the permission write:roles."
         assert (answer.status_code, answer.get_json()["message"]) == (403, message)
     assert api.ok(api.get(path_of(employee))) == employee
-    # What is not the account's, or does not change it, needs no more than the employees' permission.
+    # A field of the employee alone, or an equal name, needs no more than the employees' permission.
     same = {"first_name": employee["first_name"], "title": "Dr"}
     assert clerk.ok(clerk.patch(path_of(employee), same)) == {**employee, "title": "Dr"}
     assert api.patch(path_of(employee), {"first_name": "Ada"}).status_code == 200

@@ -168,7 +168,7 @@ class TestCreating:
             ("create", None, {**account, "username": "adaeze.okafor"})
         ]
 
-    def test_what_is_private_is_not_on_record(self, api, make):
+    def test_private_values_are_not_on_record(self, api, make):
         body = make.employee_body()
         made = api.ok(api.post("/employees", body))
         api.ok(api.delete(f"/employees/{made['id']}"))
@@ -183,7 +183,7 @@ class TestCreating:
 
 
 class TestReading:
-    """GET /employees and what lies below it."""
+    """GET /employees and the paths below it."""
 
     def test_they_are_listed_by_last_name_first_name_and_id(self, api, make):
         people = [("Bello", "Aisha"), ("Adeyemi", "Tunde"), ("Bello", "Aisha"), ("Adeyemi", "Bola")]
@@ -425,7 +425,7 @@ class TestDeleting:
         assert make.caller("delete:employees").delete(f"/employees/{made['id']}").status_code == 200
         assert listed(api) == []
 
-    def test_whoever_may_delete_employees_may_delete_themselves(self, api, make):
+    def test_an_employee_who_may_delete_employees_may_delete_themselves(self, api, make):
         made = make.employee()
         user = make.account_of(made)
         role = make.role("delete:employees")

@@ -76,7 +76,7 @@ def test_adding_again_changes_nothing(api, make, batch):
     assert remove(api, batch, first["id"]).status_code == 404
 
 
-def test_whoever_comes_back_is_the_latest(api, make, batch):
+def test_a_form_teacher_who_comes_back_is_the_latest(api, make, batch):
     first, second = make.employee(), make.employee()
     for teacher in (first, second):
         api.ok(add(api, batch, teacher["id"]))
@@ -128,7 +128,7 @@ def test_a_batch_that_is_not_there_is_not_found(api, make, make_other):
         assert api.get(f"/teachers/{unknown}").status_code == 404
 
 
-def test_a_teacher_who_is_not_there_is_refused(api, make, make_other, batch):
+def test_an_unknown_teacher_is_refused(api, make, make_other, batch):
     deleted, others = make.employee(), make_other.employee()
     api.ok(api.delete(f"/employees/{deleted['id']}"))
     user = make.user()["user"]["id"]
@@ -168,7 +168,7 @@ def test_a_strange_teacher_is_invalid(api, batch, body):
     assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, ["teacher_id"])
 
 
-def test_what_is_no_member_is_invalid(api, make, batch):
+def test_an_unknown_member_is_invalid(api, make, batch):
     answer = api.patch(
         f"/teachers/{batch}/add_to_batch", {"teacher_id": make.employee()["id"], "batch": batch}
     )
@@ -176,7 +176,7 @@ def test_what_is_no_member_is_invalid(api, make, batch):
     assert answer.get_json()["errors"] == {"json": {"batch": ["Unknown field."]}}
 
 
-def test_whose_account_is_deleted_is_not_shown_until_it_is_restored(api, make, batch):
+def test_a_form_teacher_with_a_deleted_account_is_not_shown_until_it_is_restored(api, make, batch):
     first, second = make.employee(), make.employee()
     for teacher in (first, second):
         api.ok(add(api, batch, teacher["id"]))
@@ -188,7 +188,7 @@ def test_whose_account_is_deleted_is_not_shown_until_it_is_restored(api, make, b
     assert form_teacher(api, batch) == as_form_teacher(batch, second)
 
 
-def test_whose_account_is_deleted_is_not_added_and_can_be_removed(api, make, batch):
+def test_an_employee_with_a_deleted_account_is_not_added_and_can_be_removed(api, make, batch):
     teacher = make.employee()
     api.ok(add(api, batch, teacher["id"]))
     user = make.account_of(teacher)
@@ -249,7 +249,7 @@ def test_showing_costs_one_round_trip_however_many_there_are(api, make, batch, m
 
 
 def teaching(tenancy, school):
-    """The ids of those who teach in a school, and whether they are deleted."""
+    """The ids of a school's form teachers, and whether they are deleted."""
     schema = schema_name(school)
     with tenancy.admin.connect() as connection:
         return connection.execute(
@@ -260,7 +260,7 @@ def teaching(tenancy, school):
         ).all()
 
 
-def test_one_who_is_added_by_many_at_once_is_there_once(committing, tenancy):
+def test_a_form_teacher_added_by_many_at_once_is_there_once(committing, tenancy):
     batch, teacher = committing.cohort()["id"], committing.employee()["id"]
 
     answers = run_concurrently(8, lambda _: add(committing.api.using(), batch, teacher).status_code)
@@ -269,7 +269,7 @@ def test_one_who_is_added_by_many_at_once_is_there_once(committing, tenancy):
     assert teaching(tenancy, committing.api.school) == [(UUID(teacher), False)]
 
 
-def test_one_who_is_removed_by_many_at_once_is_removed_once(committing):
+def test_a_form_teacher_removed_by_many_at_once_is_removed_once(committing):
     batch, teacher = committing.cohort()["id"], committing.employee()["id"]
     committing.api.ok(add(committing.api, batch, teacher))
 
@@ -278,7 +278,7 @@ def test_one_who_is_removed_by_many_at_once_is_removed_once(committing):
     assert sorted(answers) == [200, *[404] * 5]
 
 
-def test_one_who_is_deleted_while_being_added_teaches_nobody(committing, tenancy):
+def test_an_employee_deleted_while_being_added_teaches_nobody(committing, tenancy):
     api = committing.api
     batches = [committing.cohort()["id"] for _ in range(5)]
     for _ in range(8):
@@ -296,7 +296,7 @@ def test_one_who_is_deleted_while_being_added_teaches_nobody(committing, tenancy
         assert teaching(tenancy, api.school) == []
 
 
-def test_one_whose_account_is_deleted_while_being_added_is_added_or_refused(committing):
+def test_an_employee_whose_account_is_deleted_meanwhile_is_added_or_refused(committing):
     api = committing.api
     batches = [committing.cohort()["id"] for _ in range(4)]
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""The import of employees from a sheet: all of its rows or none; what is not known is null until PATCH fills it."""
+"""The import of employees from a sheet: all of its rows or none; unknown values are null until PATCH fills them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def listed(api):
 
 @pytest.fixture
 def least(api):
-    """An employee of whom the sheet said the least."""
+    """An employee with the least that a sheet can have."""
     assert api.ok(upload(api, sheet(["Ada", "Obi", "F", "teaching"])))["created"] == 1
     return listed(api)[0]
 
@@ -151,7 +151,7 @@ def test_each_column_is_stored(api, make):
     assert {**parts, **shown, "employee_no": "QC-1"}.items() >= expected.items()
 
 
-def test_patch_fills_what_the_import_left_blank(api, least, make):
+def test_patch_fills_the_fields_that_the_import_left_blank(api, least, make):
     body = make.employee_body()
     particulars = {name: body[name] for name in NULL}
 
@@ -177,7 +177,7 @@ def test_an_area_needs_a_state_and_a_state_none(api, least, make):
     assert api.ok(api.patch(address, {"marital_status": "Single"}))["marital_status"] == "Single"
 
 
-def test_readers_cope_with_an_employee_of_whom_little_is_known(api, least, make):
+def test_readers_cope_with_an_employee_with_few_known_facts(api, least, make):
     api.ok(api.put(f"/users/{least['user']}/password", {"password": "a pass-word"}))
     login = api.ok(api.post("/users/login", {"username": least["username"], "password": "a pass-word"}))
     me = api.using(token=login["access_token"]["access_token"])
@@ -305,7 +305,7 @@ def test_a_file_of_no_such_kind_and_an_empty_sheet_are_refused(api):
     assert api.post("/employees/import-sheet", data={}).status_code in {415, 422}
 
 
-def test_the_permissions_are_those_of_creating_an_employee(make):
+def test_the_import_needs_the_permissions_of_creating_an_employee(make):
     content = sheet(["Ada", "Obi", "F", "Teaching"])
 
     assert upload(make.caller("read:employees"), content).status_code == 403
@@ -346,7 +346,7 @@ def test_the_same_sheet_at_once_is_imported_once(app, tenancy, document):
     assert len(listed(api)) == 30
 
 
-def test_an_import_costs_the_same_statements_whatever_its_length(api, messages):
+def test_an_import_of_any_length_costs_the_same_statements(api, messages):
     sent = {}
     for size, prefix in ((2, "Ada"), (10, "Bisi"), (300, "Chi")):
         with messages() as sent[size]:

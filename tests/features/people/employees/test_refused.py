@@ -1,4 +1,4 @@
-"""What POST /employees refuses, and that nothing is left of it."""
+"""POST /employees refuses, and nothing is left of it."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_text_of_another_type_or_length_is_invalid(api, body, path, nothing_le
 
 
 @pytest.mark.parametrize("path", TEXTS)
-def test_a_text_has_room_for_what_it_may_hold(api, body, path):
+def test_a_text_of_the_most_characters_is_stored(api, body, path):
     assert api.post("/employees", changed(body, path, "Ẹ" * TEXTS[path])).status_code == 200
 
 
@@ -176,7 +176,7 @@ def test_an_id_that_is_no_uuid_is_invalid(api, body, path, nothing_left):
 
 
 @pytest.mark.parametrize("path", OBJECTS)
-def test_what_is_no_object_is_invalid(api, body, path, nothing_left):
+def test_a_value_that_is_no_object_is_invalid(api, body, path, nothing_left):
     for value in NO_OBJECTS:
         answer = api.post("/employees", changed(body, path, value))
         assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [path]), value
@@ -194,7 +194,7 @@ def test_a_strange_email_address_is_invalid(api, body, nothing_left):
 
 
 @pytest.mark.parametrize("path", ["id", "username", "role", "user", "bank_details.id", "contact.owner"])
-def test_what_is_no_member_is_invalid(api, body, path, nothing_left):
+def test_an_unknown_member_is_invalid(api, body, path, nothing_left):
     assert reasons(api.post("/employees", changed(body, path, str(uuid4()))), path) == ["Unknown field."]
 
 
@@ -210,13 +210,13 @@ def test_all_that_is_wrong_is_named_at_once(api, body, nothing_left):
     assert set(errors["contact"]) == {"phone_number"}
 
 
-def test_who_was_born_after_joining_is_refused(api, body, nothing_left):
+def test_a_birth_after_joining_is_refused(api, body, nothing_left):
     answer = api.post("/employees", {**body, "dob": "2020-01-07", "join_date": "2020-01-06"})
 
     assert reasons(answer, "dob") == ["is after join_date"]
 
 
-# What the ids mean
+# The meaning of the ids
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_a_fault_in_the_middle_leaves_nothing_behind(committing, tenancy):
 
     before = count()
     for table in TABLES:
-        # What is inserted here fails, and nowhere else.
+        # Inserting into this table fails, and into no other.
         change(table, "ADD COLUMN lacking integer NOT NULL DEFAULT 0")
         change(table, "ALTER COLUMN lacking DROP DEFAULT")
         answer = committing.api.post("/employees", body)

@@ -1,4 +1,4 @@
-"""What is private of an employee is in no log, whatever its level and whatever fails."""
+"""Private facts of an employee are in no log, at any level and after any failure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def every_logger(logs, caplog):
 
 
 def private(body):
-    """What is nobody's business: every text of the nested records, written as JSON writes it."""
+    """The private texts: every text of the nested records, written as JSON writes it."""
     texts = [value for name in NESTED for value in body[name].values() if isinstance(value, str)]
     assert len(texts) == 13
     return [json.dumps(text)[1:-1] for text in texts]
@@ -55,7 +55,7 @@ def test_nothing_private_is_logged_at_any_level(committing, every_logger):
     assert_silent(lines, body)
 
 
-def test_what_is_refused_is_not_logged(committing, every_logger):
+def test_a_refused_body_is_not_logged(committing, every_logger):
     api, body = committing.api, committing.employee_body()
     for name, value in (("state", body["lga"]), ("dob", "x"), ("department", body["lga"]), ("no member", 1)):
         assert api.post("/employees", {**body, name: value}).status_code == 422

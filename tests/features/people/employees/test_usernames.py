@@ -84,7 +84,7 @@ def test_the_other_schools_names_are_its_own(make, make_other):
     assert (usernames(make, 1, **names), usernames(make_other, 1, **names)) == (["ada.obi"], ["ada.obi"])
 
 
-def test_those_of_one_name_who_come_at_once_all_get_one(committing):
+def test_employees_of_one_name_created_at_once_all_get_a_username(committing):
     body = committing.employee_body(first_name="Ada", last_name="Obi")
 
     made = run_concurrently(8, lambda _: committing.api.using().post("/employees", body))

@@ -13,7 +13,7 @@ from tests.features.people.guardians.test_import import sheet
 
 KINDS = ("PASSWORD", "INVITATION", "LINK")
 MAKING = ("read:users", "write:users", "read:results")
-"""What lets somebody make all of them, of a guardian's account, too."""
+"""The permissions for making all of them, of a guardian's account, too."""
 _numbers = count(1)
 
 
@@ -48,7 +48,7 @@ class Planted:
 
 
 class Gaining:
-    """An account that is about to gain, and what makes it gain."""
+    """An account that is about to gain, and the request of its gain."""
 
     def __init__(self, api: Any, make: Any) -> None:
         """Make a user without roles, who has set their own password."""
@@ -56,14 +56,14 @@ class Gaining:
         self.user = _with_own_password(api)
 
     def prepare(self) -> None:
-        """Make what has to be there before, by the administrator."""
+        """Make the records that the gain presupposes, by the administrator."""
 
     def happen(self) -> Any:
-        """Gain; answers what the request answers."""
+        """Gain; return the answer of the request."""
         raise NotImplementedError
 
     def account_in(self, answer: Any) -> dict[str, Any]:
-        """Find what is told of the account in the answer."""
+        """Find the account's part of the answer."""
         return answer if isinstance(answer, dict) else self._row(answer)
 
     def _row(self, answer: list[dict[str, Any]]) -> dict[str, Any]:

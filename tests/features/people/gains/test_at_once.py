@@ -10,7 +10,7 @@ from tests.threads import run_concurrently
 
 
 @pytest.mark.parametrize("kind", ["PASSWORD", "INVITATION"])
-def test_what_is_planted_while_the_account_gains_ends_or_is_refused(committing, kind):
+def test_a_credential_planted_while_the_account_gains_ends_or_is_refused(committing, kind):
     api = committing.api
     maker = committing.caller("write:users", "read:users")
     for _ in range(6):

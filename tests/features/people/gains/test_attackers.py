@@ -1,4 +1,4 @@
-"""What who has made a way into an account does by it, before the account gains and after: docs/security.md."""
+"""The maker of a way into an account uses it, before the account gains and after: docs/security.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TAKEN = "a password of mine"
 
 @pytest.fixture
 def clerk(make):
-    """Whoever manages accounts, and reads no results."""
+    """A manager of accounts without the permission to read results."""
     return make.caller("read:users", "write:users", "read:students", "write:students")
 
 
@@ -27,7 +27,7 @@ def account(clerk):
 
 @pytest.fixture
 def user(make):
-    """The account of somebody else, whom an administrator has made."""
+    """The account of somebody else, made by an administrator."""
     return make.user()["user"]
 
 
@@ -58,7 +58,7 @@ def by_link(clerk, planted):
 
 
 def plants(clerk, user, provider):
-    """What the clerk is answered who tries all of it again."""
+    """The answers to a clerk who tries all of it again."""
     return {
         clerk.put(f"/users/{user['id']}/password", {"password": PASSWORD}).status_code,
         clerk.post("/invitations", {"users": [user["id"]], "everybody": True}).status_code,
@@ -125,12 +125,12 @@ class TestRights:
         assert entered.get("/me").status_code == 403
         assert entered.get("/users").get_json()["errors"] == {"token": ["not linked"]}
 
-    def test_who_gave_the_password_of_an_account_may_nothing_by_it(self, clerk, user, provider):
+    def test_the_giver_of_an_accounts_password_may_nothing_by_it(self, clerk, user, provider):
         Planted("PASSWORD", clerk, user, provider)
 
         assert self.may_nothing(signed_in(clerk, user))
 
-    def test_who_gave_the_password_of_an_administrator_is_signed_out_and_does_not_know_it(
+    def test_the_giver_of_an_administrators_password_is_signed_out_and_does_not_know_it(
         self, clerk, user, provider, give
     ):
         Planted("PASSWORD", clerk, user, provider)
@@ -206,12 +206,12 @@ class TestChildren:
         assert entered.get("/me").get_json()["errors"] == {"token": ["not linked"]}
         assert self.reads_nothing(entered, student)
 
-    def test_who_gave_the_password_of_an_account_reads_no_child_by_it(self, clerk, user, provider, student):
+    def test_the_giver_of_an_accounts_password_reads_no_child_by_it(self, clerk, user, provider, student):
         Planted("PASSWORD", clerk, user, provider)
 
         assert self.reads_nothing(signed_in(clerk, user), student)
 
-    def test_who_gave_the_password_of_a_guardian_is_signed_out_and_does_not_know_it(
+    def test_the_giver_of_a_guardians_password_is_signed_out_and_does_not_know_it(
         self, clerk, user, provider, give
     ):
         Planted("PASSWORD", clerk, user, provider)
@@ -228,7 +228,7 @@ class TestChildren:
 READ = ("results", "report-card", "transcript")
 
 
-def test_who_took_the_account_before_it_gained_is_its_user(api, make, clerk, user, provider):
+def test_the_clerk_who_took_the_account_before_it_gained_is_its_user(api, make, clerk, user, provider):
     """Nobody can tell the two apart: so roles are given first, and passwords and slips handed out then."""
     by_code(clerk, Planted("INVITATION", clerk, user, provider))
 
@@ -238,7 +238,7 @@ def test_who_took_the_account_before_it_gained_is_its_user(api, make, clerk, use
     assert signed_in(clerk, user, TAKEN).get("/metrics").status_code != 401
 
 
-def test_a_student_or_guardian_gets_no_password_by_who_reads_no_results(api, make, clerk):
+def test_a_clerk_without_read_results_gives_no_student_or_guardian_a_password(api, make, clerk):
     student, guardian = make.student(), make.guardian()
     account = api.ok(api.put(f"/guardians/{guardian['id']}/account", {"username": "g"}))["user"]
     body = {"first_name": "A", "last_name": "B", "admission_number": "X/1"}

@@ -1,4 +1,4 @@
-"""What others have made of an account ends when it gains, unless they may do all that it then may."""
+"""Credentials made by others end when an account gains, unless the makers have all its new permissions."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ TOGETHER = [
 class TestEveryWay:
     """Each way in which an account gains, and each that somebody can plant in it."""
 
-    def test_what_was_made_by_who_may_do_less_ends(self, api, make, provider, way, kind):
+    def test_a_credential_of_a_maker_with_fewer_permissions_ends(self, api, make, provider, way, kind):
         if way is Restored and kind == "INVITATION":
             pytest.skip("deleting an account ends its invitation")
         gaining, maker, planted = planted_in(api, make, way, kind, provider, "read:metrics")
@@ -115,7 +115,7 @@ class TestEveryWay:
         planted.api = api
         assert not planted.enters()
 
-    def test_what_was_made_by_who_may_do_as_much_stays(self, api, make, provider, way, kind):
+    def test_a_credential_of_a_maker_with_the_same_permissions_stays(self, api, make, provider, way, kind):
         if way is Restored and kind == "INVITATION":
             pytest.skip("deleting an account ends its invitation")
         gaining, _, planted = planted_in(api, make, way, kind, provider, "read:metrics")
@@ -129,8 +129,8 @@ class TestEveryWay:
         assert planted.enters()
 
 
-class TestWhoMadeIt:
-    def test_who_is_deleted_may_do_nothing(self, api, make, provider):
+class TestMaker:
+    def test_a_credential_of_a_deleted_maker_ends(self, api, make, provider):
         gaining, maker, planted = planted_in(api, make, RoleGiven, "LINK", provider, "read:metrics")
         api.ok(api.delete(f"/users/{maker.user['id']}/delete"))
 
@@ -138,14 +138,14 @@ class TestWhoMadeIt:
         planted.api = api
         assert not planted.enters()
 
-    def test_what_is_own_alone_is_not_enough(self, api, make, provider):
+    def test_the_permission_as_own_alone_is_not_enough(self, api, make, provider):
         gaining, maker, _ = planted_in(api, make, RoleGiven, "LINK", provider)
         role = make.role("read:metrics", reach="OWN")
         api.ok(api.put(f"/users/{maker.user['id']}/roles", {"role": role["id"]}))
 
         assert gaining.happen()["credentials"][0]["ended"]
 
-    def test_for_what_is_own_to_the_account_the_whole_school_is_needed(self, api, make, provider):
+    def test_for_an_own_permission_of_the_account_the_whole_school_is_needed(self, api, make, provider):
         for permissions, ended in (((), True), (("read:metrics",), False)):
             gaining, _, _ = planted_in(api, make, RoleGiven, "LINK", provider, *permissions)
             gaining.role = make.role("read:metrics", reach="OWN")
@@ -204,7 +204,7 @@ class TestWhoMadeIt:
 
         assert is_not_linked(linked.get("/me"))
 
-    def test_a_password_whose_giver_nobody_knows_stays_and_is_named(self, api, make, provider):
+    def test_a_password_of_an_unknown_giver_stays_and_is_named(self, api, make, provider):
         gaining, _, planted = planted_in(api, make, RoleGiven, "PASSWORD", provider)
         in_school(api, "UPDATE users SET password_given_by = NULL, password_given_by_name = NULL")
 
@@ -293,7 +293,7 @@ class TestGains:
         assert "credentials" not in answer
         assert planted.enters()
 
-    def test_who_is_brought_back_without_a_right_does_not_gain(self, api, make, provider):
+    def test_a_restored_user_without_a_role_does_not_gain(self, api, make, provider):
         gaining, maker, planted = planted_in(api, make, RoleGiven, "LINK", provider)
         take_roles(api, maker)
         api.ok(api.delete(f"/users/{gaining.user['id']}/delete"))
@@ -302,7 +302,7 @@ class TestGains:
         planted.api = api
         assert planted.enters()
 
-    def test_a_guardian_who_is_brought_back_gains(self, api, make, provider):
+    def test_a_restored_guardian_gains(self, api, make, provider):
         gaining, maker, planted = planted_in(api, make, ChildLinked, "LINK", provider)
         take_roles(api, maker)
         api.ok(api.delete(f"/users/{gaining.user['id']}/delete"))
@@ -397,8 +397,8 @@ class TestGains:
         assert planted.enters()
 
 
-class TestWhatIsTold:
-    def test_who_may_not_read_users_is_told_how_many(self, api, make, provider):
+class TestAnswer:
+    def test_a_giver_who_may_not_read_users_is_told_the_number(self, api, make, provider):
         gaining, _, _ = planted_in(api, make, RoleGiven, "PASSWORD", provider)
         giver = make.caller("write:users", "read:metrics")
 
@@ -470,7 +470,7 @@ def administrator(api):
 
 
 @pytest.mark.parametrize("number", [3, 60])
-def test_a_gain_of_many_costs_as_many_messages_as_that_of_few(api, make, messages, number):
+def test_a_gain_of_many_costs_as_many_messages_as_a_gain_of_few(api, make, messages, number):
     gaining = RoleGrown(api, make)
     gaining.prepare()
     clerk = make.caller(*MAKING)
@@ -498,7 +498,7 @@ def test_a_gain_costs_one_message_more_at_most(api, make, provider, messages, wa
     assert len(sent) <= (7 if way is RoleGiven else 5), sent
 
 
-def test_what_a_client_has_made_is_looked_at_once_more_with_its_grant(
+def test_a_credential_made_by_a_client_costs_one_message_more_for_its_grant(
     api, make, provider, grant, messages, place
 ):
     client_id, _ = grant(school_ids=[place.id], permissions=["write:users", "read:users"])

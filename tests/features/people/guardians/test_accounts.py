@@ -1,4 +1,4 @@
-"""The accounts of guardians, and who may let one read of a child."""
+"""The accounts of guardians, and the permission to let one read of a child."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_name_of_one_word_is_the_first(api, make):
     assert (user["first_name"], user["last_name"]) == ("Ngozi", "")
 
 
-def test_a_user_who_is_there_becomes_the_account(api, make):
+def test_an_existing_user_becomes_the_account(api, make):
     user, guardian = make.user()["user"], make.guardian(make.student())
 
     made = api.ok(give(api, guardian, user=user["id"]))
@@ -105,7 +105,7 @@ def test_an_account_is_one_guardians_and_a_guardian_has_one(api, make):
     assert api.ok(api.get(f"/guardians/{second['id']}"))["user"] is None
 
 
-def test_what_is_no_account_is_refused(api, make, make_other):
+def test_a_body_that_names_no_account_is_refused(api, make, make_other):
     guardian, gone = make.guardian(), make.user()["user"]
     api.ok(api.delete(f"/users/{gone['id']}/delete"))
 
@@ -141,7 +141,7 @@ def test_an_account_is_taken_away_and_its_sessions_end(api, make):
     assert api.ok(api.delete(f"/guardians/{guardian['id']}"))["deleted"]
 
 
-def test_whose_account_may_do_more_is_not_taken_away(api, make):
+def test_an_account_with_more_permissions_is_not_taken_away(api, make):
     guardian = make.guardian()
     teacher = make.caller("read:employees").user
     api.ok(give(api, guardian, user=teacher["id"]))
@@ -151,7 +151,7 @@ def test_whose_account_may_do_more_is_not_taken_away(api, make):
     assert (refused.status_code, "read:employees" in refused.get_json()["message"]) == (403, True)
 
 
-def test_what_gives_an_account_a_child_needs_to_read_results(api, make):
+def test_giving_an_account_a_child_needs_the_permission_to_read_results(api, make):
     student, other, own = make.student(), make.student(), make.student()
     guardian = with_account(api, make, own, full_name="Emeka Obi", phone_number="0803")
     childless, mother = make.guardian(), make.guardian(other)
@@ -172,7 +172,7 @@ def test_what_gives_an_account_a_child_needs_to_read_results(api, make):
         give(clerk, childless, user=make.user()["user"]["id"]),
         clerk.delete(stop_of(other, guardian)),
         clerk.put(f"/users/{guardian['user']}/password", {"password": "another password"}),
-        # Whoever imports this name would give the account a child.
+        # An import of this name would give the account a child.
         clerk.patch(f"/guardians/{guardian['id']}", {"full_name": "Somebody Else"}),
         clerk.patch(f"/guardians/{guardian['id']}", {"phone_number": "0805"}),
         clerk.patch(f"/students/{own['id']}", {"guardian": {**named, "phone_number": "0805"}}),
@@ -182,7 +182,7 @@ def test_what_gives_an_account_a_child_needs_to_read_results(api, make):
         (403, True)
     ] * len(refused)
     assert primary_of(api, student) is None
-    # What gives nothing is done: another text, a guardian without account, a stop.
+    # Changes that give nothing are done: another text, a guardian without account, a stop.
     api.ok(put(clerk, other, guardian, relationship="uncle"))
     api.ok(clerk.patch(f"/students/{own['id']}", {"guardian": {**named, "relationship": "uncle"}}))
     api.ok(

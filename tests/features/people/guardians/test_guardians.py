@@ -1,4 +1,4 @@
-"""Guardians as people: their records, and whose guardians they are."""
+"""Guardians as people: their records, and their links to students."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def put(api, student, guardian, **link):
 
 
 def primary_of(api, student):
-    """The guardian whom a student's record shows."""
+    """The guardian in a student's record."""
     return api.ok(api.get(f"/students/{student['id']}"))["guardian"]
 
 
@@ -107,13 +107,13 @@ def test_a_name_is_enough(api):
         ({"full_name": "A", "students": [{"student": str(uuid4())}]}, "students"),
     ],
 )
-def test_what_is_no_guardian_is_refused(api, body, field):
+def test_a_body_that_is_no_guardian_is_refused(api, body, field):
     answer = api.post("/guardians", body)
 
     assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [field])
 
 
-def test_children_who_are_unknown_or_named_twice_are_refused(api, make_other, make):
+def test_children_unknown_or_named_twice_are_refused(api, make_other, make):
     student = make.student()
     for ids, place in (
         ([student["id"], str(uuid4())], 1),
@@ -150,7 +150,7 @@ def test_they_are_listed_by_name_searched_and_by_student(api, make):
     }
 
 
-def test_a_patch_changes_what_it_names_alone(api, make):
+def test_a_patch_changes_the_named_members_alone(api, make):
     student = make.student()
     made = make.guardian(student, **TEXTS)
 
@@ -198,7 +198,7 @@ def test_a_guardian_is_deleted_with_their_links(api, make):
         ("PUT", "/students/{student}/guardians/{own_guardian}/stop", {"reason": "x"}),
     ],
 )
-def test_what_is_unknown_or_of_another_school_is_not_found(api, make, make_other, method, path, body):
+def test_guardians_unknown_or_of_another_school_are_not_found(api, make, make_other, method, path, body):
     own = {"own_student": make.student()["id"], "own_guardian": make.guardian()["id"]}
     student = make_other.student()
     theirs = {"student": student["id"], "guardian": make_other.guardian(student)["id"]}
@@ -230,7 +230,7 @@ def test_a_link_is_made_changed_and_taken_away(api, make):
         put(api, student, guardian, relationship="aunt", primary=True, receives_reports=False)
     )
     assert changed == {**made, "relationship": "aunt", "primary": True, "receives_reports": False}
-    # What is left out stays.
+    # Members left out stay.
     assert api.ok(put(api, student, guardian, relationship="aunt")) == [changed]
     assert links(api, student) == [changed]
 
@@ -279,7 +279,7 @@ def test_a_student_has_one_primary_guardian(api, make):
         ({"relationship": "m", "stopped_at": None}, "stopped_at"),
     ],
 )
-def test_what_is_no_link_is_refused(api, make, body, field):
+def test_a_body_that_is_no_link_is_refused(api, make, body, field):
     student, guardian = make.student(), make.guardian()
 
     answer = api.put(f"/students/{student['id']}/guardians/{guardian['id']}", body)
@@ -461,7 +461,7 @@ def test_brothers_and_sisters_share_a_guardian(api, make):
             link["guardian"] for link in links(api, first)
         ]
     (guardian,) = api.ok(api.get("/guardians"))["data"]
-    # What is known of them stays, and what was not is added.
+    # Known facts of them stay, and unknown ones are added.
     assert (guardian["full_name"], guardian["phone_number"], guardian["email_address"]) == (
         "Ngọzi Ẹ̀ze",
         "+234-803 1",
@@ -545,7 +545,7 @@ def test_the_former_stays_a_guardian_with_another_child(api, make):
     assert [guardian["full_name"] for guardian in api.ok(api.get("/guardians"))["data"]] == ["Ngozi"]
 
 
-def test_a_guardian_of_the_student_who_is_named_becomes_the_primary(api, make):
+def test_a_named_guardian_of_the_student_becomes_the_primary(api, make):
     student = make.student(guardian={"full_name": "Ngozi", "phone_number": "1"})
     uncle = make.guardian(student, full_name="Emeka Òbí", phone_number="2")
 
@@ -555,7 +555,7 @@ def test_a_guardian_of_the_student_who_is_named_becomes_the_primary(api, make):
     assert (link["guardian"], link["primary"], link["phone_number"]) == (uncle["id"], True, "3")
 
 
-def test_who_is_found_in_the_school_becomes_the_primary(api, make):
+def test_a_guardian_found_in_the_school_becomes_the_primary(api, make):
     student, other = make.student(), make.student()
     uncle = make.guardian(other, full_name="Emeka", phone_number="2")
 
@@ -600,7 +600,7 @@ def test_two_primaries_at_once_are_one(committing):
     assert [link["primary"] for link in family] == [True, False, False, False]
 
 
-def test_deleting_a_student_takes_the_links_and_who_has_no_other_child(api, make):
+def test_deleting_a_student_takes_the_links_and_guardians_without_another_child(api, make):
     student, sister = make.student(guardian={"full_name": "Ngozi"}), make.student()
     kept = make.guardian(student, sister)
 
@@ -610,7 +610,7 @@ def test_deleting_a_student_takes_the_links_and_who_has_no_other_child(api, make
     assert (guardian["id"], len(guardian["children"])) == (kept["id"], 1)
 
 
-# What it costs.
+# The costs.
 
 
 def test_a_list_costs_one_round_trip_however_long_it_is(api, make, messages):

@@ -1,4 +1,4 @@
-"""Correcting and deleting roles: the names that stay, and who may."""
+"""Correcting and deleting roles: the names that stay, and the permissions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_role_takes_the_name_of_a_seeded_role_whether_that_is_there_or_not(ap
 
 
 @pytest.mark.parametrize("seeded", ["Bursar", "Teacher"])
-def test_nor_does_a_new_one_in_whatever_case(api, roles, seeded):
+def test_a_new_role_gets_no_name_of_a_seeded_one_in_any_case(api, roles, seeded):
     api.ok(api.delete(f"/roles/{roles['Bursar']}"))
 
     for name in (seeded, seeded.lower(), seeded.upper()):
@@ -72,7 +72,7 @@ def test_a_name_that_another_role_has_is_a_conflict(api, make):
         assert api.patch(f"/roles/{other}", body).status_code == 422
 
 
-def test_its_users_keep_what_they_may(api, make):
+def test_users_of_a_renamed_role_keep_its_permissions(api, make):
     role = make.role("read:classrooms", name="Libarian")["id"]
     user = make.user()["user"]
     api.ok(api.put(f"/users/{user['id']}/roles", {"role": role}))

@@ -75,7 +75,7 @@ class TestCreatingARole:
     def test_a_name_may_be_any_text(self, api, name):
         assert api.ok(api.post("/roles", {"name": f" {name}\t", "avatar": 1}))["name"] == name
 
-    def test_what_is_no_field_is_invalid(self, api):
+    def test_an_unknown_field_is_invalid(self, api):
         for extra in ("id", "permissions", "permissionIds", "avatarNumber"):
             assert api.post("/roles", {"name": "Cook", "avatar": 1, extra: []}).status_code == 422
 
@@ -145,7 +145,7 @@ class TestShowingRoles:
         }
         assert set(map(permission_name, viewer["permissions"])) == reads - left_out
 
-    def test_a_principal_has_what_teachers_and_registrars_have_and_leaves_roles_to_the_administrator(
+    def test_a_principal_has_the_permissions_of_teachers_and_registrars_and_leaves_roles_to_the_administrator(
         self, api
     ):
         held = {
@@ -297,7 +297,7 @@ class TestSettingPermissions:
         ],
         ids=lambda body: repr(body)[:40],
     )
-    def test_what_names_no_permissions_is_invalid(self, api, make, body):
+    def test_a_body_that_names_no_permissions_is_invalid(self, api, make, body):
         role = make.role("read:users")
 
         assert api.patch(f"/roles/{role['id']}/permissions", body).status_code == 422
@@ -337,7 +337,7 @@ class TestSettingPermissions:
         assert left in [set(wish) for wish in wishes]
 
     def test_giving_a_role_and_adding_to_it_at_once_gives_nobody_too_much(self, app, document, tenancy):
-        """Whoever gives it has what was in it when it was given, or is refused."""
+        """The giver has all that was in it when it was given, or is refused."""
         place = make_place(app, tenancy, "Barewa College, Zaria")
         api = ApiClient(app, document, place.admin_token, place.id)
         ids = {
@@ -383,7 +383,7 @@ class TestPermissions:
 
         assert UUID(made["id"])
         shown = {"id": made["id"], "section": "canteen", "access": "serve"}
-        # Administrators have gained, of whom the operator has made one.
+        # Administrators have gained, and the operator has made one of them.
         [credential] = made["credentials"]
         assert (credential["username"], credential["kind"], credential["ended"]) == (
             "admin",
@@ -403,7 +403,7 @@ class TestPermissions:
             made
             in api.ok(api.post("/users/login", {"username": "admin", "password": PASSWORD}))["permissions"]
         )
-        # Only whoever has a permission may give it.
+        # Only a holder of a permission may give it.
         role = api.ok(api.post("/roles", {"name": "Cook", "avatar": 1}))
         assert api.ok(set_permissions(api, role, made["id"]))["permissions"] == [made]
 

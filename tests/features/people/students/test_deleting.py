@@ -1,4 +1,4 @@
-"""Deleting students who have no history, with what is theirs alone."""
+"""Deleting students without a history, with the records that are theirs alone."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_account_contacts_and_guardian_go_too_and_the_names_are_free(api, make):
     assert records["contact", contact["id"]] == {"owner": student["user"]}
 
 
-def test_who_has_a_history_stays(api, make):
+def test_a_student_with_a_history_stays(api, make):
     taught = make.taught(1)
     (student,) = taught.students
     make.entry(make.assessment(taught.subject, taught.term), student, taught.cohort["id"])
@@ -74,7 +74,7 @@ def test_a_graduate_stays(api, make):
     assert message(api.delete(f"/students/{student['id']}")) == "The student is in use by 1 graduate."
 
 
-def test_whose_account_is_deleted_or_who_withdrew_goes(api, make):
+def test_a_student_withdrawn_or_with_a_deleted_account_goes(api, make):
     withdrawn, without = make.student(), make.student()
     api.ok(api.patch(f"/students/{withdrawn['id']}", {"status": "WITHDRAWN"}))
     api.ok(api.delete(f"/users/{without['user']}/delete"))
@@ -97,7 +97,7 @@ def test_nobody_deletes_an_account_that_may_more_than_they(api, make):
     )
 
 
-def test_the_last_who_has_every_permission_stays(api, make):
+def test_the_last_holder_of_every_permission_stays(api, make):
     student = make.student(password="a password of some length", username="head")
     (administrator,) = [role for role in api.ok(api.get("/roles")) if role["name"] == "Administrator"]
     api.ok(api.put(f"/users/{student['user']}/roles", {"role": administrator["id"]}))
@@ -116,7 +116,7 @@ def test_the_last_who_has_every_permission_stays(api, make):
     head.ok(head.get(f"/students/{student['id']}"))
 
 
-def test_a_student_who_is_enrolled_meanwhile_stays_whole(committing):
+def test_a_student_enrolled_meanwhile_stays_whole(committing):
     api, cohort = committing.api, committing.cohort()
     students = [committing.student()["id"] for _ in range(4)]
     body = {"students": students, "batch": cohort["id"]}
@@ -130,7 +130,7 @@ def test_a_student_who_is_enrolled_meanwhile_stays_whole(committing):
 
     statuses = [answer.status_code for answer in deleted]
     assert set(statuses) <= {200, 409}
-    # All are enrolled, or those who were deleted are unknown.
+    # All are enrolled, or the deleted ones are unknown.
     assert (enrolled.status_code == 200) == (statuses == [409] * 4)
     for student, status in zip(students, statuses, strict=True):
         assert api.get(f"/students/{student}").status_code == (404 if status == 200 else 200)

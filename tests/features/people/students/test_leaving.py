@@ -54,7 +54,7 @@ def test_dates_and_texts_are_given_changed_and_taken_back(api, make):
 
 
 @pytest.mark.parametrize("name", ["left_on", "leaving_reason"])
-def test_a_student_who_is_there_has_neither_left_nor_a_reason(api, make, name):
+def test_an_active_student_has_no_date_or_reason_of_leaving(api, make, name):
     made = make.student()
     said = {name: ["is of a student who has withdrawn or graduated"]}
 
@@ -126,7 +126,7 @@ def test_the_date_of_leaving_is_the_last_day_in_the_class(api, make, cohort):
     assert enrollments(api, made) == [(None, None, False)]
 
 
-def test_the_class_of_the_last_day_is_that_of_the_session_that_had_begun(api, make, cohort):
+def test_the_last_day_is_stored_in_the_class_of_the_session_that_had_begun(api, make, cohort):
     made = make.student()
     make.enrolled(cohort, made)
     make.enrolled(make.cohort(session=make.session(start_date="2026-09-07", end_date="2027-07-23")), made)
@@ -150,7 +150,7 @@ def test_an_enrollment_that_has_ended_keeps_its_last_day(api, make, cohort):
     assert enrollments(api, made) == [(None, "2026-03-27", True)]
 
 
-def test_the_audit_log_names_what_changed_and_has_no_text_of_it(api, make):
+def test_the_audit_log_names_changed_fields_without_their_texts(api, make):
     made = make.student()
     change(api, made, former_school="Corona School", **LEFT)
 

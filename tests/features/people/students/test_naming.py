@@ -1,4 +1,4 @@
-"""Students outside a class, as refusals of lists and sheets name them: by name, and who has left as such."""
+"""Students outside a class, as refusals of lists and sheets name them: by name, and leavers as such."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_list_of_scores_names_the_graduate_and_the_student_of_another_class(gr
     ]
 
 
-def test_a_sheet_says_withdrawn_of_who_has_withdrawn(api, make):
+def test_a_sheet_says_that_a_withdrawn_student_has_withdrawn(api, make):
     said = Said(make)
     api.ok(api.patch(f"/students/{said.students['C/2']}", {"status": "WITHDRAWN"}))
     name = name_with_number(api, said.students["C/2"]).partition(" (")[0]
@@ -56,7 +56,7 @@ def test_a_sheet_says_withdrawn_of_who_has_withdrawn(api, make):
     assert messages(said.send(("C/1", 1), ("C/2", 1))) == [f'A3: "C/2" is {name}, who has withdrawn']
 
 
-def test_a_list_of_takers_says_withdrawn_of_who_has_left_the_cohort(api, make, group):
+def test_a_list_of_takers_says_graduated_of_a_graduate(api, make, group):
     elective = make.cohort_subject(group.cohort, elective=True)
     gone = graduated(group)
 

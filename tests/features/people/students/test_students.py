@@ -68,7 +68,7 @@ def test_a_student_is_created_listed_and_shown(api):
     assert api.ok(api.get(f"/students/{made['id']}")) == made
 
 
-def test_what_is_not_given_is_null(api):
+def test_fields_left_out_are_null(api):
     made = api.ok(api.post("/students", LEAST))
 
     assert [made[name] for name in ("middle_name", "gender", "dob", "guardian")] == [None] * 4
@@ -341,7 +341,7 @@ def test_a_list_costs_one_round_trip_however_long_it_is(api, make, messages, que
         {},
     ],
 )
-def test_a_patch_changes_what_it_names_alone(api, changes):
+def test_a_patch_changes_the_named_members_alone(api, changes):
     made = api.ok(api.post("/students", FULL))
 
     changed = api.ok(api.patch(f"/students/{made['id']}", changes))
@@ -476,7 +476,7 @@ def test_bad_accounts_are_refused(api, changes, field):
 @pytest.mark.parametrize(
     "changes", [{"username": "other"}, {"password": "secret"}, {"status": "GRADUATED"}, {"status": None}]
 )
-def test_what_a_patch_can_not_change_is_refused(api, make, changes):
+def test_a_field_that_a_patch_can_not_change_is_refused(api, make, changes):
     made = make.student()
 
     answer = api.patch(f"/students/{made['id']}", changes)

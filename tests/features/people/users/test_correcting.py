@@ -1,4 +1,4 @@
-"""Correcting an account: by who may do all that its user may."""
+"""Correcting an account: by a caller with all permissions of its user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def clerk(make):
 
 @pytest.fixture
 def boss(api, make):
-    """An account whose user may do what the clerk may not."""
+    """An account whose user has a permission that the clerk lacks."""
     return user_of(make.caller("read:users", "write:roles"))
 
 
@@ -56,7 +56,7 @@ def test_a_taken_username_is_a_conflict(api, make):
     [{"username": "taken"}, {"first_name": "Ada"}, {"last_name": "Obi"}, {"gender": "MALE"}, {}],
     ids=str,
 )
-def test_who_may_do_more_is_not_changed(api, clerk, boss, changes):
+def test_a_user_with_more_permissions_is_not_changed(api, clerk, boss, changes):
     answer = clerk.patch(path_of(boss), changes)
 
     assert answer.status_code == 403
@@ -65,7 +65,7 @@ def test_who_may_do_more_is_not_changed(api, clerk, boss, changes):
     assert api.patch(path_of(boss), changes).status_code == 200
 
 
-def test_who_may_do_no_more_is_changed(clerk, make):
+def test_a_user_without_more_permissions_is_changed(clerk, make):
     user = user_of(make.caller("read:users"))
 
     assert clerk.ok(clerk.patch(path_of(user), {"first_name": "Ada"}))["first_name"] == "Ada"

@@ -1,4 +1,4 @@
-"""Nobody gives away, or gets, what they lack."""
+"""Nobody gives away, or gets, a permission that they lack."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_new_user_may_do_nothing(clerk):
 
 
 @pytest.mark.parametrize("role", ["Administrator", "Registrar", "Teacher", "Bursar", "Viewer"])
-def test_a_role_is_given_by_who_holds_all_of_it(api, clerk, roles, role):
+def test_a_role_is_given_by_a_holder_of_all_its_permissions(api, clerk, roles, role):
     own = clerk.put(f"/users/{clerk.user['id']}/roles", {"role": roles[role]})
     accomplice = clerk.ok(clerk.post("/users", NEW))["user"]["id"]
     anothers = clerk.put(f"/users/{accomplice}/roles", {"role": roles[role]})
@@ -61,7 +61,7 @@ def test_a_role_is_given_by_who_holds_all_of_it(api, clerk, roles, role):
     assert api.put(f"/users/{accomplice}/roles", {"role": roles[role]}).status_code == 200
 
 
-def test_what_one_holds_one_may_give(clerk, make):
+def test_a_caller_may_give_the_permissions_they_hold(clerk, make):
     role = make.role("read:users", "write:roles")
     user = clerk.ok(clerk.post("/users", NEW))["user"]["id"]
 
@@ -80,7 +80,7 @@ def test_a_permission_held_as_own_is_given_as_own_alone(api, clerk, make):
     assert clerk.put(f"/users/{user}/roles", {"role": held["id"]}).status_code == 200
 
 
-def test_the_refusal_names_what_is_lacking(clerk, make):
+def test_the_refusal_names_the_lacking_permissions(clerk, make):
     role = make.role("read:users", "read:metrics", "delete:terms")
 
     answer = clerk.put(f"/users/{clerk.user['id']}/roles", {"role": role["id"]})
@@ -89,7 +89,7 @@ def test_the_refusal_names_what_is_lacking(clerk, make):
     assert answer.get_json()["message"] == f"Giving the role {role['name']} {needed}"
 
 
-def test_nothing_is_added_to_a_role_by_who_lacks_it(api, clerk, make, permissions):
+def test_a_caller_adds_no_permission_they_lack_to_a_role(api, clerk, make, permissions):
     of_theirs = make.role(*EVERYTHING_OF_USERS_AND_ROLES)
     api.ok(api.put(f"/users/{clerk.user['id']}/roles", {"role": of_theirs["id"]}))
     permission_ids = [p["id"] for p in of_theirs["permissions"]]
@@ -105,7 +105,7 @@ def test_nothing_is_added_to_a_role_by_who_lacks_it(api, clerk, make, permission
 
 
 def test_adding_to_a_role_needs_all_that_is_in_it(api, clerk, make, permissions):
-    """Otherwise a role of which one lacks a part could be made to fit somebody."""
+    """Otherwise a role could be made to fit somebody by a caller who lacks a part of it."""
     role = make.role("read:metrics")
 
     answer = clerk.patch(
@@ -117,7 +117,7 @@ def test_adding_to_a_role_needs_all_that_is_in_it(api, clerk, make, permissions)
     assert api.ok(api.get(f"/roles/{role['id']}")) == role
 
 
-def test_what_one_lacks_one_may_not_take_away(api, clerk, make):
+def test_a_caller_takes_no_permission_they_lack_from_a_role(api, clerk, make):
     role, own = make.role("read:metrics", "read:users"), make.role("read:users", "write:roles")
 
     answer = clerk.patch(f"/roles/{role['id']}/permissions", {"permissionIds": []})
@@ -139,7 +139,7 @@ def test_swapping_permissions_is_adding(clerk, make, permissions):
     assert answer.status_code == 403
 
 
-def test_who_made_a_permission_does_not_hold_it(api, clerk, make):
+def test_the_maker_of_a_permission_does_not_hold_it(api, clerk, make):
     made = clerk.ok(clerk.post("/permissions", {"section": "canteen", "access": "read"}))
     role = clerk.ok(clerk.post("/roles", {"name": "Cook", "avatar": 1}))
 
@@ -166,7 +166,7 @@ def test_an_administrators_password_is_not_set(api, clerk, place):
     assert api.post("/users/login", {"username": "admin", "password": PASSWORD}).status_code == 200
 
 
-def test_who_has_more_is_not_restored(api, clerk, make, roles):
+def test_a_user_with_more_permissions_is_not_restored(api, clerk, make, roles):
     boss, equal = make.user(username="boss"), make.caller(*EVERYTHING_OF_USERS_AND_ROLES)
     api.ok(api.put(f"/users/{boss['user']['id']}/roles", {"role": roles["Administrator"]}))
     for user in (boss["user"], equal.user):

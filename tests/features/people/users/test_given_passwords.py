@@ -77,7 +77,7 @@ class TestTheSetting:
         [{"must_change_password": value} for value in (None, "true", 1, [], {})] + [{"other": True}, []],
         ids=repr,
     )
-    def test_what_is_no_setting_is_invalid(self, api, body):
+    def test_a_body_that_is_no_setting_is_invalid(self, api, body):
         assert api.patch("/settings", body).status_code == 422
         assert not api.ok(api.get("/settings"))["must_change_password"]
 
@@ -94,7 +94,7 @@ class TestTheSetting:
         assert foreign.get("/settings").status_code == 403
         assert not api.ok(api.get("/settings"))["must_change_password"]
 
-    def test_changes_are_audited_and_what_changes_nothing_is_not(self, api):
+    def test_a_change_is_audited_and_an_equal_value_is_not(self, api):
         for value in (True, True, False):
             demand(api, value)
 
@@ -114,7 +114,7 @@ class TestTheSetting:
         assert len(sent) <= 3
 
 
-class TestWhoHasToChange:
+class TestUsersWhoHaveToChange:
     def test_a_user_made_by_somebody_else(self, api, auth_user):
         assert auth_user["must_change_password"] is True
         assert is_shut_out(caller_of(api, auth_user))
@@ -164,7 +164,7 @@ class TestWhoHasToChange:
         assert is_shut_out(caller_of(api, made))
         assert machine.get("/states").status_code == 200
 
-    def test_nobody_who_was_there_before(self, api, make):
+    def test_no_user_of_before_the_setting(self, api, make):
         caller = make.caller("read:roles")
         before = make.user()["user"]
         student = make.student(password=PASSWORD)
@@ -215,7 +215,7 @@ class TestChanging:
         assert answer.get_json()["errors"] == {"json": {"password": ["must be another than the current one"]}}
         assert is_shut_out(caller)
 
-    def test_who_need_not_change_may_set_the_same_again(self, make):
+    def test_a_user_who_need_not_change_may_set_the_same_again(self, make):
         caller = make.caller()
 
         assert change_own(caller, PASSWORD).status_code == 200

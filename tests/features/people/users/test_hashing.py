@@ -1,4 +1,4 @@
-"""Hashing passwords: no connection waits for it, few are hashed at once, and what was read before is read again."""
+"""Hashing passwords: no connection waits for it, few are hashed at once, and rows read before are read again."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_password_set_while_a_sign_in_is_checked_decides(school, during, monke
     api.ok(api.post("/users/login", {"username": "ada", "password": "another password"}))
 
 
-def test_who_loses_the_permission_meanwhile_sets_no_password(school, during):
+def test_a_caller_who_loses_the_permission_meanwhile_sets_no_password(school, during):
     _, api = school
     user = api.ok(api.post("/users", NEW))["user"]["id"]
     made = api.ok(api.post("/users", {**NEW, "username": "clerk"}))
@@ -143,7 +143,7 @@ def test_who_loses_the_permission_meanwhile_sets_no_password(school, during):
     api.ok(api.post("/users/login", {"username": "ada", "password": "by the clerk"}))
 
 
-def test_who_may_enroll_nobody_any_more_imports_nobody_into_a_class(school, during):
+def test_a_clerk_who_may_enroll_nobody_any_more_imports_nobody_into_a_class(school, during):
     _, api = school
     make = Factory(api)
     make.cohort(make.classroom(name="JSS 1"), make.session(current=True))

@@ -26,7 +26,7 @@ def sign_in(api, username="admin", password=PASSWORD, **options):
 
 
 def content_of(answer):
-    """What an answer says, but for the id of its request."""
+    """The content of an answer, without the id of its request."""
     body = answer.get_json()
     del body["request_id"]
     return answer.status_code, body, answer.headers["WWW-Authenticate"]
@@ -150,7 +150,7 @@ class TestSigningIn:
         assert answer.status_code == 422
         assert list(answer.get_json()["errors"]["json"]) == [field]
 
-    def test_what_is_no_field_is_invalid(self, api):
+    def test_an_unknown_field_is_invalid(self, api):
         assert (
             api.post("/users/login", {"username": "admin", "password": PASSWORD, "x": 1}).status_code == 422
         )
@@ -353,7 +353,7 @@ class TestTooManyWrongOnes:
 
         assert sign_in(api, "ada", "s3cret", environ_base=here).status_code == 429
 
-    def test_what_another_user_or_school_knows_is_not_known(self, api, other_api, monkeypatch):
+    def test_an_address_known_of_another_user_or_school_is_not_known(self, api, other_api, monkeypatch):
         here = {"REMOTE_ADDR": "203.0.113.9"}
         assert sign_in(other_api, environ_base=here).status_code == 200
         api.ok(api.post("/users", NEW))
@@ -363,7 +363,7 @@ class TestTooManyWrongOnes:
         assert sign_in(api, environ_base=here).status_code == 429
         assert sign_in(api, "ada", "s3cret", environ_base=here).status_code == 200
 
-    def test_who_goes_on_waits_longer(self, api, monkeypatch):
+    def test_a_caller_who_goes_on_waits_longer(self, api, monkeypatch):
         answers, start = [], time.time()
         for minute in range(12):
             monkeypatch.setattr(time, "time", lambda now=start + 61 * minute: now)

@@ -60,7 +60,7 @@ class TestOnesOwn:
         assert 1 <= int(answer.headers["Retry-After"]) <= 60
         assert own(other, current_password="a password").status_code == 200
 
-    def test_wrong_ones_count_together_with_those_of_signing_in(self, make):
+    def test_wrong_passwords_count_together_with_wrong_sign_ins(self, make):
         caller = make.caller()
         for _ in range(5):
             assert own(caller, current_password="wrong").status_code == 422
@@ -119,14 +119,14 @@ class TestAnothers:
         assert equal.put(f"/users/{target.user['id']}/password", {"password": "new"}).status_code == 200
         assert signs_in(api, target.user, "new")
 
-    def test_their_permissions_are_those_of_all_their_roles(self, api, make):
+    def test_the_permissions_of_all_their_roles_count(self, api, make):
         clerk, user = make.caller("write:users", "read:roles"), make.user()["user"]
         for permission in ("read:roles", "read:metrics"):
             api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role(permission)["id"]}))
 
         assert clerk.put(f"/users/{user['id']}/password", {"password": "new"}).status_code == 403
 
-    def test_whoever_lost_a_permission_may_not(self, api, make):
+    def test_a_caller_who_lost_a_permission_may_not(self, api, make):
         user, role = make.user()["user"], make.role("read:metrics")
         clerk = make.caller("write:users")
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
@@ -137,7 +137,7 @@ class TestAnothers:
 
         assert clerk.put(f"/users/{user['id']}/password", {"password": "newer"}).status_code == 403
 
-    def test_unknown_users_and_those_of_the_other_school_are_not_found(self, api, other_api, make_other):
+    def test_users_unknown_or_of_the_other_school_are_not_found(self, api, other_api, make_other):
         theirs = make_other.user()["user"]
 
         for user_id in (uuid4(), theirs["id"], "x"):
@@ -145,7 +145,7 @@ class TestAnothers:
         assert signs_in(other_api, theirs, "a password")
 
 
-class TestWhatIsSent:
+class TestBody:
     @pytest.mark.parametrize(
         "body",
         [
@@ -164,7 +164,7 @@ class TestWhatIsSent:
         ],
         ids=lambda body: repr(body)[:40],
     )
-    def test_what_is_no_password_is_invalid(self, api, make, body):
+    def test_a_body_without_a_valid_password_is_invalid(self, api, make, body):
         user = make.user()["user"]
 
         assert api.put(f"/users/{user['id']}/password", body).status_code == 422

@@ -18,7 +18,7 @@ from tests.threads import run_concurrently
 
 
 def works(client):
-    """Whether a token is accepted, whatever it may do."""
+    """Whether a token is accepted, with any permissions."""
     status = client.get("/states").status_code
     assert status in {200, 401}
     return status == 200
@@ -26,7 +26,7 @@ def works(client):
 
 @pytest.fixture
 def created(api, make):
-    """A user and, as a client, whoever created the account."""
+    """A user, as a client with the token that its creator was given."""
     made = make.user()
     client = api.using(token=made["access_token"]["access_token"])
     client.user = made["user"]
@@ -38,7 +38,7 @@ def path(client, *parts):
 
 
 class TestTheCreatorsToken:
-    """What POST /users answers goes to whoever creates the account."""
+    """The token answered by POST /users goes to the creator of the account."""
 
     def test_it_works_until_then(self, api, created, make):
         assert works(created)
@@ -138,7 +138,7 @@ class TestTheCreatorsToken:
                 assert not works(api.using(token=login.get_json()["access_token"]["access_token"]))
 
 
-class TestWhatEndsThem:
+class TestEnding:
     """Every token issued before ends, at once."""
 
     @pytest.fixture
@@ -175,7 +175,7 @@ class TestWhatEndsThem:
             assert not any(map(works, sessions))
         assert works(make.signed_in(sessions[0].user))
 
-    def test_restoring_who_is_not_deleted_ends_none(self, api, sessions):
+    def test_restoring_a_user_who_is_not_deleted_ends_none(self, api, sessions):
         api.ok(api.put(path(sessions[0], "restore")))
 
         assert all(map(works, sessions))
@@ -206,7 +206,7 @@ class TestWhatEndsThem:
         assert (accepted, len(sent)) == (1, 1)
 
 
-class TestWhoMayEndThem:
+class TestCallers:
     """`DELETE /users/{id}/sessions` of another."""
 
     def test_it_needs_the_permission(self, make):
@@ -232,7 +232,7 @@ class TestWhoMayEndThem:
         assert equal.delete(path(target, "sessions")).status_code == 200
         assert not works(target)
 
-    def test_who_is_not_there_is_not_found(self, api, make, other_api, make_other):
+    def test_users_unknown_deleted_or_of_another_school_are_not_found(self, api, make, other_api, make_other):
         gone, theirs = make.caller(), make_other.caller()
         api.ok(api.delete(path(gone, "delete")))
 
@@ -244,7 +244,7 @@ class TestWhoMayEndThem:
 
 
 class TestTakingAway:
-    """Each operation that takes permissions away, by whom who has them and by whom who lacks one."""
+    """Each operation that takes permissions away, by a caller with all of them and by a caller who lacks one."""
 
     HELD = ("read:metrics", "write:metrics")
     NEEDED = ("write:users", "delete:users", "delete:employees", "write:roles", "read:users")
@@ -264,7 +264,7 @@ class TestTakingAway:
         return client
 
     def operations(self, api, target):
-        """Each with the path and what it sends."""
+        """Each with its path and body."""
         role = api.ok(api.get(f"/roles/{api.ok(api.get(path(target)))['roles'][0]['roleId']}"))
         calls = {
             "delete": ("DELETE", path(target, "delete"), None),
@@ -278,7 +278,7 @@ class TestTakingAway:
             calls["employee"] = ("DELETE", f"/employees/{target.employee['id']}", None)
         return calls
 
-    def test_who_lacks_one_is_refused(self, api, make, target):
+    def test_a_caller_who_lacks_a_permission_is_refused(self, api, make, target):
         clerk = make.caller(*self.NEEDED, self.HELD[0])
         before = api.ok(api.get(path(target)))
         for name, (method, where, body) in self.operations(api, target).items():
@@ -298,7 +298,7 @@ class TestTakingAway:
         ],
         indirect=["target"],
     )
-    def test_who_has_them_all_may(self, api, make, target, name):
+    def test_a_caller_with_all_permissions_may(self, api, make, target, name):
         method, where, body = self.operations(api, target)[name]
         equal = make.caller(*self.NEEDED, *self.HELD)
 
@@ -389,7 +389,7 @@ class TestTheLastAdministrator:
 
         assert api.delete(f"/users/{place.admin_id}/roles/{administrator['id']}").status_code == 200
 
-    def test_an_employee_who_is_the_last_stays(self, api, make, place, administrator):
+    def test_an_employee_who_is_the_last_administrator_stays(self, api, make, place, administrator):
         employee = make.employee()
         user = make.account_of(employee)
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": administrator["id"]}))
@@ -401,7 +401,7 @@ class TestTheLastAdministrator:
         assert as_user.get(f"/employees/{employee['id']}").status_code == 200
 
     @pytest.mark.parametrize("name", ["delete", "role"])
-    def test_of_two_who_delete_each_other_one_stays(self, app, tenancy, document, name):
+    def test_of_administrators_who_delete_each_other_one_stays(self, app, tenancy, document, name):
         place = make_place(app, tenancy, "Federal Government College, Kano")
         api = ApiClient(app, document, place.admin_token, place.id)
         administrator = next(r for r in api.ok(api.get("/roles")) if r["name"] == "Administrator")

@@ -1,4 +1,4 @@
-"""The caller's state: it reads what a request needs, since each connection keeps what was planned for it."""
+"""The caller's state: it reads the tables that a request needs, since each connection keeps their plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = on_postgresql_alone
 ALWAYS = {"permissions", "role_permissions", "roles", "user_roles", "users"}
 OF_RELATIONS = {"employees", "guardians", "student_guardians", "students"}
 RELATIONS = ("student", "children", "employee", "form_batches", "taught_subjects", "taught_arms")
-# Whatever is planned or read is locked until its transaction ends.
+# A table that is planned or read is locked until the transaction ends.
 LOCKED = """
     SELECT c.relname FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
     WHERE l.pid = pg_backend_pid() AND c.relkind = 'r' AND c.relnamespace = %s::regnamespace
@@ -39,7 +39,7 @@ def state_of(tenancy, place):
     return state_of
 
 
-def test_of_whoever_reaches_the_school_no_more_is_read_than_their_permissions(state_of):
+def test_of_a_caller_who_reaches_the_school_the_permissions_alone_are_read(state_of):
     state, tables = state_of("UPDATE users SET password_given_at = NULL")
 
     assert tables == ALWAYS
@@ -60,7 +60,7 @@ def test_of_whoever_reaches_the_school_no_more_is_read_than_their_permissions(st
         ({"relations": True}, {"school_settings", *OF_RELATIONS}),
     ],
 )
-def test_what_is_asked_for_is_read_besides(state_of, asked, tables):
+def test_facts_asked_for_are_read_besides(state_of, asked, tables):
     state, read = state_of(**asked)
 
     assert read == ALWAYS | tables
@@ -69,7 +69,7 @@ def test_what_is_asked_for_is_read_besides(state_of, asked, tables):
     assert state["children"] == ([] if "relations" in asked else None)
 
 
-def test_relations_are_read_of_whom_they_limit(state_of):
+def test_relations_are_read_of_a_caller_with_own_reach(state_of):
     state, read = state_of("UPDATE roles SET reach = 'OWN'")
 
     assert read >= OF_RELATIONS

@@ -18,7 +18,7 @@ def sign_in(api, username, password=PASSWORD):
     return api.post("/users/login", {"username": username, "password": password})
 
 
-def test_of_those_who_take_one_name_at_once_one_gets_it(committing):
+def test_of_many_users_who_take_one_name_at_once_one_gets_it(committing):
     body = {"password": PASSWORD, "first_name": "Ada", "last_name": "Obi", "gender": "FEMALE"}
     names = ["ada", "Ada", "ADA", "aDa", "\uff41da", "adA", "AdA", "ADa"]
 

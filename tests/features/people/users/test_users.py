@@ -83,7 +83,7 @@ class TestCreating:
         assert made["user"]["username"] == "a"
         assert api.post("/users/login", {"username": "a", "password": "b"}).status_code == 200
 
-    def test_what_is_no_field_is_invalid(self, api):
+    def test_an_unknown_field_is_invalid(self, api):
         for extra in ("id", "roles", "photo", "school", "permissions", "deleted_at", "password_hash"):
             assert api.post("/users", {**NEW, extra: None}).status_code == 422
 
@@ -399,7 +399,7 @@ class TestDeletingAndRestoring:
         assert (answer.status_code, answer.get_json()["message"]) == (404, "No such user.")
 
     @pytest.mark.parametrize(("method", "path"), [("DELETE", "delete"), ("PUT", "restore")])
-    def test_unknown_users_and_those_of_the_other_school_are_not_found(
+    def test_users_unknown_or_of_the_other_school_are_not_found(
         self, api, other_api, make_other, method, path
     ):
         theirs = make_other.user()["user"]
@@ -499,7 +499,7 @@ class TestRolesOfAUser:
     def test_a_strange_role_is_invalid(self, api, make, body):
         assert api.put(f"/users/{make.user()['user']['id']}/roles", body).status_code == 422
 
-    def test_unknown_users_and_those_of_the_other_school_are_not_found(self, api, make, make_other):
+    def test_users_unknown_or_of_the_other_school_are_not_found(self, api, make, make_other):
         role = make.role()
 
         for user_id in (uuid4(), make_other.user()["user"]["id"], "x"):
