@@ -1,4 +1,4 @@
-"""Cohort subjects: what is taught to a cohort."""
+"""Cohort subjects: the subjects taught to a cohort."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_an_unknown_filter_names_itself(api, make, make_other, name):
     "filters",
     [{"batch": "A"}, {"base": ""}, {"session": ""}, {"session": "\0"}, {"pageSize": 0}, {"pageNumber": "x"}],
 )
-def test_what_is_no_filter_is_refused(api, filters):
+def test_an_invalid_filter_is_refused(api, filters):
     assert api.get("/cohort-subjects", query_string=filters).status_code == 422
 
 
@@ -145,7 +145,7 @@ def test_an_unknown_cohort_or_subject_names_its_field(api, make, make_other, mem
         {"code": "PHY"},
     ],
 )
-def test_what_is_no_cohort_subject_is_refused(api, make, wrong):
+def test_a_body_that_is_no_cohort_subject_is_refused(api, make, wrong):
     body = {"cohort_id": make.cohort()["id"], "subject_id": make.subject()["id"], "elective": False, **wrong}
 
     answer = api.post("/cohort-subjects", {name: value for name, value in body.items() if value is not ...})

@@ -1,4 +1,4 @@
-"""Teaching a subject to a cohort no more: what is in the way, counted, and what goes along."""
+"""Teaching a subject to a cohort no more: the records in the way, counted, and the records that go along."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_deleted_assessment_goes_along_with_its_scores_and_absences(api, make)
     api.ok(api.delete(f"/cohort-subjects/{taught.subject['id']}"))
 
     assert api.get(f"/cohort-subjects/{taught.subject['id']}").status_code == 404
-    # The log keeps what was entered.
+    # The log keeps the entered score.
     for entity, id, old in (
         ("gradebook", entry["id"], {"score": 7.5, "source": "hand"}),
         ("absence", assessment["id"], {"student": taught.students[1], "status": "ABSENT"}),
@@ -54,7 +54,7 @@ def test_a_deleted_assessment_goes_along_with_its_scores_and_absences(api, make)
         assert [entry["old"] for entry in logged if entry["action"] == "delete"] == [old]
 
 
-def test_scores_of_an_assessment_that_stands_are_counted_without_those_of_a_deleted_one(api, make):
+def test_scores_of_a_deleted_assessment_are_not_counted(api, make):
     taught = make.taught(1)
     kept, deleted = (make.assessment(taught.subject, taught.term) for _ in range(2))
     for assessment in (kept, deleted):
@@ -95,7 +95,7 @@ def test_that_students_have_to_take_it_goes_along(api, make):
 
     api.ok(api.delete(f"/cohort-subjects/{taught.subject['id']}"))
 
-    # Those who are enrolled from now on do not take it, and it can be taught again.
+    # Students enrolled from now on do not take it, and it can be taught again.
     make.enrolled(taught.cohort)
     again = make.cohort_subject(taught.cohort, subject_of(api, taught))
     assert len(api.ok(api.get(f"/scoresheets/{again['id']}/scoresheet"))) == 3
@@ -123,7 +123,7 @@ def test_that_students_chose_it_is_in_the_way(api, make):
     api.ok(api.delete(f"/cohort-subjects/{subject}"))
 
 
-def test_who_is_enrolled_meanwhile_is_enrolled(committing):
+def test_students_enrolled_meanwhile_are_enrolled(committing):
     api, cohort = committing.api, committing.cohort()
     subjects = [committing.cohort_subject(cohort)["id"] for _ in range(4)]
     students = [committing.student()["id"] for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Who takes a cohort subject: all of the cohort, or those who chose it."""
+"""The takers of a cohort subject: all of the cohort, or the students who chose it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_enrolling_enrolls_into_the_compulsory_subjects_alone(api, make):
     assert takers(api, elective) == takers(api, elsewhere) == []
 
 
-def test_a_later_compulsory_subject_is_taken_by_who_is_in_the_cohort_now(api, make):
+def test_a_later_compulsory_subject_is_taken_by_students_now_in_the_cohort(api, make):
     cohort = make.cohort()
     arm = make.batch(cohort)
     students = make.enrolled(cohort) + make.enrolled(cohort, batch=arm["id"])
@@ -58,7 +58,7 @@ def test_a_later_compulsory_subject_is_taken_by_who_is_in_the_cohort_now(api, ma
     assert takers(api, make.cohort_subject(cohort, elective=True)) == []
 
 
-def test_an_elective_is_taken_by_those_who_choose_it(api, make):
+def test_an_elective_is_taken_by_the_students_who_choose_it(api, make):
     cohort = make.cohort()
     elective = make.cohort_subject(cohort, elective=True)
     first, second, third = (make.enrolled(cohort)[0] for _ in range(3))
@@ -89,7 +89,7 @@ def test_choosing_a_compulsory_subject_changes_nothing(api, make):
     assert takers(api, compulsory) == students
 
 
-def test_who_is_not_in_the_cohort_is_named_and_nobody_is_added(api, make, make_other):
+def test_a_student_outside_the_cohort_is_named_and_nobody_is_added(api, make, make_other):
     cohort = make.cohort()
     elective = make.cohort_subject(cohort, elective=True)
     (here,), (left,) = make.enrolled(cohort), make.enrolled(cohort)
@@ -116,7 +116,7 @@ def test_who_is_not_in_the_cohort_is_named_and_nobody_is_added(api, make, make_o
 @pytest.mark.parametrize(
     "body", [None, {}, "x", 7, ["x"], [None], [[]], [{}], {"students": []}, [str(uuid4())] * 1001]
 )
-def test_what_is_no_array_of_ids_is_refused(api, make, body):
+def test_a_body_that_is_no_array_of_ids_is_refused(api, make, body):
     path = f"/cohort-subjects/{make.cohort_subject(elective=True)['id']}/students"
 
     assert api.patch(path, data=json.dumps(body), content_type="application/json").status_code == 422
@@ -174,7 +174,7 @@ def test_a_compulsory_subject_can_not_be_dropped(api, make):
     assert drop(api, compulsory, make.student()["id"]).status_code == 404
 
 
-def test_dropping_what_is_not_there_is_not_found(api, make, make_other):
+def test_unknown_takers_and_subjects_are_not_found(api, make, make_other):
     cohort = make.cohort()
     elective = make.cohort_subject(cohort, elective=True)
     (student,) = make.enrolled(cohort)
@@ -201,7 +201,7 @@ def test_leaving_the_cohort_ends_its_subjects_and_no_others(api, make):
     assert takers(api, elsewhere) == [leaving]
 
 
-def test_who_comes_back_takes_the_compulsory_subjects_alone(api, make):
+def test_a_student_who_comes_back_takes_the_compulsory_subjects_alone(api, make):
     cohort = make.cohort()
     compulsory, elective = make.cohort_subject(cohort), make.cohort_subject(cohort, elective=True)
     students = make.enrolled(cohort)
@@ -231,7 +231,7 @@ def names(api, subject, **query):
     return page["total"], [student["last_name"] for student in page["data"]]
 
 
-def test_who_takes_a_subject_is_listed_by_name_in_pages(api, make, messages):
+def test_takers_of_a_subject_are_listed_by_name_in_pages(api, make, messages):
     cohort = make.cohort()
     arm = make.batch(cohort)
     subject, elective = make.cohort_subject(cohort), make.cohort_subject(cohort, elective=True)
@@ -251,12 +251,12 @@ def test_who_takes_a_subject_is_listed_by_name_in_pages(api, make, messages):
     assert names(api, elective) == (0, [])
 
 
-def test_who_takes_an_unknown_subject_is_not_found(api, make, make_other):
+def test_takers_of_an_unknown_subject_are_not_found(api, make, make_other):
     for subject in (UNKNOWN_ID, make_other.cohort_subject()["id"], make.cohort()["id"]):
         assert api.get(f"/cohort-subjects/{subject}/students").status_code == 404
 
 
-def test_who_takes_a_subject_is_read_by_its_teachers_of_their_own_arms(api, make):
+def test_takers_of_a_subject_are_read_by_its_teachers_of_their_own_arms(api, make):
     own = Own(make)
     cohort = make.cohort(session=this_session(make))
     arm = make.batch(cohort)["id"]
@@ -314,7 +314,7 @@ def test_choosing_costs_the_same_however_many_they_are(api, make, messages):
 # Many at once, in a school whose requests commit.
 
 
-def test_who_is_enrolled_while_a_subject_is_added_takes_it(committing):
+def test_a_student_enrolled_while_a_subject_is_added_takes_it(committing):
     api, cohort = committing.api, committing.cohort()
     students = [committing.student()["id"] for _ in range(12)]
     subjects = [committing.subject()["id"] for _ in range(8)]
@@ -333,7 +333,7 @@ def test_who_is_enrolled_while_a_subject_is_added_takes_it(committing):
         assert takers(api, answer.get_json()) == sorted(students)
 
 
-def test_who_leaves_while_subjects_are_added_takes_none(committing):
+def test_a_student_who_leaves_while_subjects_are_added_takes_none(committing):
     api, cohort = committing.api, committing.cohort()
     students = committing.enrolled(cohort, *(committing.student() for _ in range(40)))
     subjects = [committing.subject()["id"] for _ in range(6)]
@@ -356,7 +356,7 @@ def test_who_leaves_while_subjects_are_added_takes_none(committing):
     assert [takers(api, answer.get_json()) for answer in answers[:6]] == [[]] * 6
 
 
-def test_who_leaves_while_choosing_takes_nothing(committing):
+def test_a_student_who_leaves_while_choosing_takes_nothing(committing):
     api, cohort = committing.api, committing.cohort()
     elective = committing.cohort_subject(cohort, elective=True)
     students = committing.enrolled(cohort, *(committing.student() for _ in range(50)))

@@ -64,7 +64,7 @@ def test_many_of_two_cohorts_share_no_student_in_whichever_order_they_come(commi
     assert sorted(len(ids_in(api, cohort)) for cohort in cohorts) == [0, 6]
 
 
-def test_a_student_who_is_moved_to_and_fro_is_in_one_arm(committing):
+def test_a_student_moved_to_and_fro_is_in_one_arm(committing):
     api, cohort = committing.api, committing.cohort()
     arms = [cohort["id"], committing.batch(cohort)["id"], committing.batch(cohort)["id"]]
     (student,) = committing.enrolled(cohort)

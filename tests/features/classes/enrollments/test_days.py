@@ -11,7 +11,7 @@ FIRST, LAST = "2025-09-08", "2026-07-24"
 
 
 class Place:
-    """A cohort with two arms, and what is done to it."""
+    """A cohort with two arms, and the requests that change it."""
 
     def __init__(self, make):
         self.api, self.make = make.api, make

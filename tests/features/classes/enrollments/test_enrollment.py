@@ -172,7 +172,7 @@ def test_leaving_the_latest_cohort_shows_the_one_before_if_it_is_open(api, make)
     assert place_of(api, student) == (None, None)
 
 
-def test_who_has_left_may_join_another_cohort_of_the_session(api, make):
+def test_a_student_removed_from_a_cohort_may_join_another_of_the_session(api, make):
     session = make.session()
     cohort, other = make.cohort(session=session), make.cohort(session=session)
     (student,) = make.enrolled(cohort)
@@ -184,7 +184,7 @@ def test_who_has_left_may_join_another_cohort_of_the_session(api, make):
 
 
 @pytest.mark.parametrize("status", ["GRADUATED", "WITHDRAWN"])
-def test_who_is_not_active_can_not_be_enrolled(api, make, status):
+def test_a_student_who_is_not_active_can_not_be_enrolled(api, make, status):
     cohort, active, gone = make.cohort(), make.student(), make.student()
     with in_transaction(SchoolBinding(api.school)):
         db.session.connection().exec_driver_sql(
@@ -227,7 +227,7 @@ def test_a_batch_that_is_not_of_the_cohort_is_refused(api, make, make_other):
     assert place_of(api, student) == (None, None)
 
 
-def test_removing_answers_all_who_remain(api, make):
+def test_removing_answers_the_remaining_students(api, make):
     cohort = make.cohort()
     arm = make.batch(cohort)
     staying = make.enrolled(cohort) + make.enrolled(cohort, batch=arm["id"])
@@ -250,7 +250,7 @@ def test_removing_the_last_leaves_an_empty_cohort(api, make):
     assert ids_in(api, cohort) == []
 
 
-def test_removing_who_is_not_there_removes_nobody(api, make, make_other):
+def test_removing_a_student_outside_the_cohort_removes_nobody(api, make, make_other):
     cohort, other = make.cohort(), make.cohort()
     (here,), (elsewhere,) = make.enrolled(cohort), make.enrolled(other)
     absent = [elsewhere, make.student()["id"], make_other.student()["id"], str(uuid4())]
@@ -308,7 +308,7 @@ def test_a_removed_student_may_come_back(api, make):
         {"when": "now"},
     ],
 )
-def test_what_is_no_enrollment_is_refused(api, make, wrong):
+def test_a_body_that_is_no_enrollment_is_refused(api, make, wrong):
     cohort = make.cohort()
     body = {"students": [make.student()["id"]], "batch": cohort["id"], **wrong}
     body = {name: value for name, value in body.items() if value is not ...}
@@ -320,7 +320,7 @@ def test_what_is_no_enrollment_is_refused(api, make, wrong):
 @pytest.mark.parametrize(
     "wrong", [{}, {"student_ids": []}, {"student_ids": ["x"]}, {"student_ids": None}, {"students": []}]
 )
-def test_what_is_no_removal_is_refused(api, make, wrong):
+def test_a_body_that_is_no_removal_is_refused(api, make, wrong):
     cohort = make.cohort()
     students = make.enrolled(cohort)
 

@@ -31,7 +31,7 @@ def test_a_batch_filter_finds_the_students_of_this_batch_alone(api, make):
     assert student_ids(api, batch=arm["id"], cohort=cohort["id"]) == second
 
 
-def test_who_has_left_or_moved_is_not_found_there(api, make):
+def test_students_who_left_or_moved_are_not_found_there(api, make):
     cohort = make.cohort()
     arm = make.batch(cohort)
     left, moved = make.enrolled(cohort), make.enrolled(cohort)

@@ -155,7 +155,7 @@ def test_a_number_that_lost_more_is_refused(api, written):
         ("+", "NG"),
     ],
 )
-def test_the_country_is_that_of_the_schools_own_number(phone_number, country):
+def test_the_country_is_of_the_schools_own_number(phone_number, country):
     assert country_of(phone_number) == country
 
 
@@ -248,7 +248,7 @@ def test_a_date_of_admission_is_read_as_a_birthday_is(api):
     assert admissions == [("2019-09-16", "Corona"), ("2020-01-05", None)]
 
 
-def test_a_new_student_who_left_is_an_error_of_the_row(api):
+def test_a_new_student_with_a_date_of_leaving_is_an_error_of_the_row(api):
     answer = upload(api, workbook([[*LEAST, "Date left"], ["Ada", "Obi", "QC/1", "2025-07-25"]]))
 
     assert messages(answer) == [

@@ -56,7 +56,7 @@ def people(count, prefix="IM"):
     return [[f"Ada{number}", "Obi", f"{prefix}/{number:05}"] for number in range(1, count + 1)]
 
 
-# What is imported.
+# Imported records.
 
 
 def test_a_sheet_has_a_column_for_each_field_of_a_posted_student():
@@ -222,7 +222,7 @@ def test_numbers_in_text_columns_and_dates_in_text_are_read(api):
     assert student["guardian"]["phone_number"] == "08031234567"
 
 
-def test_texts_are_trimmed_and_stored_whatever_is_in_them(api):
+def test_texts_with_any_characters_are_trimmed_and_stored(api):
     made = Workbook()
     made.worksheets[0].append(LEAST)
     for column, text in enumerate(["  =1+1 ", "O'Brien'); DROP TABLE students; --", "%_\\ 数学"], 1):
@@ -396,7 +396,7 @@ def test_duplicate_usernames_are_reported_given_or_not(api):
     ]
 
 
-def test_what_the_school_has_is_reported(api, make):
+def test_numbers_and_usernames_of_the_school_are_reported(api, make):
     make.student(admission_number="QC/1")
     make.student(admission_number="QC/2", username="bisi")
     make.student(admission_number="QC/9", username="Zoe")
@@ -566,7 +566,7 @@ def test_the_other_school_has_its_own(api, other_api, make_other):
     assert upload(api.using(school=uuid4()), content).status_code in {403, 404}
 
 
-def test_an_import_costs_the_same_statements_whatever_its_length(api, messages):
+def test_an_import_of_any_length_costs_the_same_statements(api, messages):
     sent = {}
     for size in (2, 10, 300):
         with messages() as sent[size]:
@@ -577,7 +577,7 @@ def test_an_import_costs_the_same_statements_whatever_its_length(api, messages):
     assert len(listed(api)) == 312
 
 
-def test_a_dry_run_and_a_refusal_cost_the_same_statements_whatever_their_length(api, messages):
+def test_a_dry_run_and_a_refusal_of_any_length_cost_the_same_statements(api, messages):
     for query in ("?dry_run=true", ""):
         sent = {}
         for size in (10, 200):

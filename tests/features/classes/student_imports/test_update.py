@@ -123,7 +123,7 @@ def test_a_list_of_nothing_is_refused(api, query):
     assert api.get("/students/update-sheet", query_string=query or {"format": "csv"}).status_code == 422
 
 
-def test_what_was_changed_is_stored_and_on_record_and_blanks_stay(listed):
+def test_changed_cells_are_stored_and_on_record_and_blanks_stay(listed):
     workbook = write(listed.workbook(), 2, first_name="Ngozi", gender="F", dob="2014-05-27")
     write(workbook, 3, admission_number="U/20", last_name=None)
 
@@ -199,7 +199,7 @@ def test_the_name_of_an_account_with_more_permissions_is_not_changed(listed):
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing", b"first_name\nAda\n", b"admission_number\n"])
-def test_what_is_no_class_list_is_refused(listed, content):
+def test_a_file_that_is_no_class_list_is_refused(listed, content):
     assert listed.send(content, name="students.csv").status_code == 422
 
 
@@ -235,7 +235,7 @@ def test_a_list_has_the_primary_guardian_and_another_and_sent_back_changes_nothi
     assert counts(listed.send(listed.workbook())) == (2, 0, 0, 2, 0)
 
 
-def test_a_guardian_keeps_what_is_blank_and_is_the_same_for_brothers_and_sisters(listed):
+def test_a_guardian_of_siblings_is_changed_once_and_blanks_stay(listed):
     guardian(listed, "U/1", relationship="mother", email_address="ada@example.com")
     guardian(listed, "U/2")
 
@@ -266,7 +266,7 @@ def test_another_name_is_found_or_made_as_in_the_import_and_is_the_primary(liste
     assert {entry["id"] for entry in entries if entry["action"] == "create"}
 
 
-def test_a_former_primary_who_is_written_as_another_guardian_stays(listed):
+def test_a_former_primary_written_as_another_guardian_stays(listed):
     guardian(listed, "U/1", relationship="aunt")
     workbook = write(
         listed.workbook(), 2, guardian_full_name="Obi Eze", guardian_relationship="father",
@@ -308,7 +308,7 @@ def test_a_stopped_guardian_does_not_come_back_by_a_list(listed):
     assert "access to the student is stopped" in answer.get_json()["errors"]["rows"][0]["message"]
 
 
-def test_a_guardian_with_an_account_gets_a_child_from_who_may_read_results_alone(listed):
+def test_a_clerk_without_read_results_gives_no_guardian_with_an_account_a_child(listed):
     guardian(listed, "U/3")
     (link,) = listed.api.ok(listed.api.get(f"/students/{listed.students['U/3']}/guardians"))
     listed.api.ok(listed.api.put(f"/guardians/{link['guardian']}/account", {"username": "ada.eze"}))
@@ -323,7 +323,7 @@ def test_a_guardian_with_an_account_gets_a_child_from_who_may_read_results_alone
     assert [name for name, *_ in family(listed, "U/1")] == ["Ada Eze"]
 
 
-def test_a_guardian_who_was_changed_since_the_download_is_not_replaced(listed):
+def test_a_guardian_changed_since_the_download_is_not_replaced(listed):
     guardian(listed, "U/1")
     workbook = write(listed.workbook(), 2, guardian_phone_number="08055555555")
     guardian(listed, "U/1", phone_number="08066666666")
@@ -369,7 +369,7 @@ def test_the_messages_of_an_update_do_not_depend_on_its_rows(make, messages):
 # Leaving and columns that no update has
 
 
-def test_the_date_of_leaving_is_of_who_has_left_and_is_the_last_day_in_the_class(listed):
+def test_the_date_of_leaving_is_of_a_leaver_and_is_the_last_day_in_the_class(listed):
     assert refused(listed.send(write(listed.workbook(), 2, left_on="2026-01-10"))) == [
         (2, "left_on", "invalid")
     ]

@@ -1,4 +1,4 @@
-"""An employee who leaves: what they teach and look after is handed over, or released."""
+"""An employee who leaves: their subjects and form classes are handed over, or released."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def heir(make):
     return make.employee()
 
 
-def test_who_teaches_is_not_deleted_and_the_refusal_names_and_counts_it(arms, make, leaver):
+def test_a_teacher_is_not_deleted_and_the_refusal_names_and_counts_their_classes(arms, make, leaver):
     api = make.api
 
     answer = api.delete(f"/employees/{leaver['id']}")
@@ -91,7 +91,7 @@ def test_an_heir_has_the_subjects_and_classes_from_today_on(arms, make, own, lea
     assert ("delete", {"teacher": leaver["id"]}, None) in forms
 
 
-def test_what_the_heir_has_already_is_left(arms, make, own, leaver, heir, today):
+def test_assignments_of_the_heir_stay(arms, make, own, leaver, heir, today):
     api, since = make.api, str(today - timedelta(days=30))
     own.assign(heir, arms.subject, arms.a, starts_on=since)
     api.ok(api.patch(f"/teachers/{arms.a}/add_to_batch", {"teacher_id": heir["id"]}))
@@ -115,7 +115,7 @@ def test_released_work_ends_today_and_is_nobodys(arms, make, leaver, today):
     assert api.get(f"/teachers/{arms.a}").status_code == 404
 
 
-def test_what_is_yet_to_begin_begins_for_the_heir_as_planned(arms, make, own, heir, today):
+def test_an_assignment_yet_to_begin_begins_for_the_heir_as_planned(arms, make, own, heir, today):
     api, leaver = make.api, make.employee()
     soon, later = (str(today + timedelta(days=days)) for days in (3, 9))
     own.assign(leaver, arms.subject, arms.a, starts_on=soon, ends_on=later)
@@ -130,8 +130,8 @@ def test_what_is_yet_to_begin_begins_for_the_heir_as_planned(arms, make, own, he
     }
 
 
-def test_what_is_over_is_in_nobodys_way(arms, make, own, today):
-    """So are assignments that end today or before, and those of a session that ended more than 60 days ago."""
+def test_assignments_that_are_over_are_in_nobodys_way(arms, make, own, today):
+    """They end today or before, or their session ended more than 60 days ago."""
     api, leaver = make.api, make.employee()
     own.assign(leaver, arms.subject, arms.a, ends_on=str(today))
     end = today - timedelta(days=61)
@@ -160,7 +160,7 @@ def test_of_a_session_that_ended_60_days_ago_it_is_handed_over(make, own, heir, 
     assert len(dates_by_subject(api, heir)) == 1
 
 
-def test_it_needs_what_assigning_and_taking_need(make, leaver, heir):
+def test_leaving_needs_the_permissions_of_assigning_and_taking(make, leaver, heir):
     path = f"/employees/{leaver['id']}"
 
     for permission, query in (
@@ -174,7 +174,7 @@ def test_it_needs_what_assigning_and_taking_need(make, leaver, heir):
     make.api.ok(make.caller("delete:employees", "write:teachers").delete(f"{path}?hand_over={heir['id']}"))
 
 
-def test_an_heir_who_may_not_teach_is_refused_and_nothing_is_stored(arms, make, make_other, leaver):
+def test_an_heir_who_can_not_teach_is_refused_and_nothing_is_stored(arms, make, make_other, leaver):
     api, deleted, closed = make.api, make.employee(), make.employee()
     api.ok(api.delete(f"/employees/{deleted['id']}"))
     api.ok(api.delete(f"/users/{make.account_of(closed)['id']}/delete"))
@@ -203,7 +203,7 @@ def test_another_school_is_not_concerned(make, make_other, other_api, leaver, he
     assert dates_by_subject(other_api, theirs) == before
 
 
-def test_who_has_more_permissions_is_not_deleted_nor_their_work_handed_over(make, own, leaver, heir):
+def test_a_teacher_with_more_permissions_is_not_deleted_nor_their_work_handed_over(make, own, leaver, heir):
     """The last check refuses, and all before it is undone."""
     own.caller(make.account_of(leaver), "write:roles", reach="SCHOOL")
     before = dates_by_subject(make.api, leaver)
@@ -236,7 +236,7 @@ def test_the_number_of_messages_does_not_depend_on_the_work(arms, make, own, hei
     assert sent(arms.subject) == sent(arms.other, *(make.cohort_subject(arms.cohort) for _ in range(5)))
 
 
-def test_two_who_leave_at_once_and_name_each_other_do_not_wait_in_a_circle(committing):
+def test_leavers_who_name_each_other_at_once_do_not_wait_in_a_circle(committing):
     arms, own = make_arms(committing), Own(committing)
     people = [committing.employee() for _ in "AB"]
     for person, batch in zip(people, (arms.a, arms.b), strict=True):

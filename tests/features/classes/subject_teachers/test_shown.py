@@ -64,7 +64,7 @@ def subject_of(subjects, arms):
 
 
 class TestSubmissions:
-    def test_each_arm_has_its_own_or_those_of_all(self, api, taught):
+    def test_each_arm_has_its_own_teachers_and_the_teachers_of_all(self, api, taught):
         submissions = api.ok(api.get(of_term(taught, "/submissions", cohort=taught.cohort["id"])))
 
         counting = [row for row in submissions if row["state"] != "NOTHING_COUNTS"]
@@ -76,7 +76,7 @@ class TestSubmissions:
         )
         assert of_a["teachers"] == IN_A
 
-    def test_that_of_all_arms_has_everybody_once(self, api, taught, own, make):
+    def test_a_submission_of_all_arms_has_every_teacher_once(self, api, taught, own, make):
         own.assign(taught.people["Abah"], taught.subject, taught.b)
         path = f"/cohort-subjects/{taught.subject['id']}/submission"
 
@@ -100,7 +100,7 @@ class TestScoreSheet:
         taught.paper = make.assessment(taught.other, taught.term)
         assert self.details(api, taught)[1]["Teacher"] is None
 
-    def test_what_stands_there_is_ignored_on_upload(self, api, taught):
+    def test_a_teacher_in_the_details_is_ignored_on_upload(self, api, taught):
         content, _ = self.details(api, taught)
         workbook = load_workbook(BytesIO(content))
         (cell,) = [row[1] for row in workbook["Details"].iter_rows() if row[0].value == "Teacher"]
@@ -119,7 +119,7 @@ class TestScoreSheet:
 
 
 class TestResults:
-    def test_live_ones_have_those_of_today(self, api, taught):
+    def test_live_results_have_the_teachers_of_today(self, api, taught):
         for batch, names in ((taught.a, IN_A), (taught.b, IN_B)):
             sheet = api.ok(api.get(of_term(taught, "/broadsheets", batch=batch)))
             assert subject_of(sheet["subjects"], taught)["teachers"] == names
@@ -219,7 +219,7 @@ class TestOneRoster:
             for row in files["enrollments"]
             if row["classSourcedId"] == taught.subject["id"] and row["role"] == "teacher"
         }
-        # Who has left is not there, nor whose assignment ended before the session began.
+        # A teacher who has left is not there, nor one whose assignment ended before the session began.
         assert rows.keys() == set(accounts.values())
         assert len({row["sourcedId"] for row in rows.values()}) == len(rows)
         assert [name for name, account in accounts.items() if rows[account]["primary"] == "true"] == [

@@ -34,7 +34,7 @@ def listed(api, query=""):
 
 
 class TestPutting:
-    def test_an_assignment_says_who_teaches_what_to_whom(self, api, make, put):
+    def test_an_assignment_names_subject_arm_teacher_and_days(self, api, make, put):
         cohort, employee = make.cohort(), make.employee()
         subject, batch = make.cohort_subject(cohort), make.batch(cohort, name="Gold")
 
@@ -121,7 +121,7 @@ class TestPutting:
             {"assignments": [{"cohort_subject": UNKNOWN_ID, "employee": UNKNOWN_ID}], "more": 1},
         ],
     )
-    def test_what_is_not_valid(self, api, body):
+    def test_an_invalid_body_is_refused(self, api, body):
         assert api.put(PATH, body).status_code == 422
 
     def test_the_number_of_messages_does_not_depend_on_their_number(self, api, make, messages):
@@ -136,7 +136,7 @@ class TestPutting:
 
 
 class TestListing:
-    def test_by_what_is_asked_for(self, api, make, put):
+    def test_assignments_are_filtered(self, api, make, put):
         cohort, teacher, colleague = make.cohort(), make.employee(), make.employee()
         batch, first, second = make.batch(cohort), make.cohort_subject(cohort), make.cohort_subject(cohort)
         elsewhere = make.cohort_subject()
@@ -203,7 +203,7 @@ class TestCopying:
             make.cohort_subject(after, each)
         return before, batch, after, subjects
 
-    def test_what_finds_its_match_is_copied_and_the_rest_is_told(self, api, make, put, year):
+    def test_assignments_with_a_match_are_copied_and_the_others_named(self, api, make, put, year):
         before, batch, after, (first, second, gone) = year
         stays, leaves = make.employee(), make.employee()
         put(
@@ -239,7 +239,7 @@ class TestCopying:
         assert (again["copied"], again["already_there"], again["left_out"]) == (0, 2, copied["left_out"])
 
     def test_one_that_had_ended_before_its_session_did_is_left_out_and_named(self, api, make, put):
-        """By the school's day, which is not that of London: `ends_on` is the last day of an assignment."""
+        """By the school's day, and not London's: `ends_on` is the last day of an assignment."""
         today = now().astimezone(ZoneInfo("Africa/Lagos")).date()
         day, room = timedelta(days=1), make.classroom()
         dates = {"start_date": str(today - 200 * day), "end_date": str(today + 100 * day)}
@@ -321,8 +321,8 @@ class TestCopying:
             assert api.post(f"{PATH}/copy", sessions).status_code == 422
 
 
-class TestWhoTeachesNow:
-    """The relation: which students a teacher whose permission is OWN reaches."""
+class TestTeachersOfToday:
+    """The relation: the students reached by a teacher whose permission is OWN."""
 
     @pytest.mark.parametrize(
         ("starts", "ends", "reaches"),
@@ -358,14 +358,14 @@ class TestWhoTeachesNow:
             status = subject_teacher.post("/gradebooks", body).status_code
             assert status == (422 if not reaches else 409 if days == 60 else 200)
 
-    def test_nobody_who_is_deleted_teaches(self, make, arms, own):
+    def test_a_deleted_teacher_reads_no_students(self, make, arms, own):
         employee, teacher = own.teacher()
         own.assign(employee, arms.subject, arms.a)
         assert teacher.ok(teacher.get("/students"))["total"] == len(arms.in_a)
 
         make.api.ok(make.api.delete(f"/employees/{employee['id']}?release=true"))
 
-        # Their account goes with them, and so does what they may do.
+        # Their account goes with them, and so do their permissions.
         assert teacher.get("/students").status_code == 401
 
 
