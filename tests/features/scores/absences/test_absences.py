@@ -1,4 +1,4 @@
-"""Absences: who was away from an assessment, instead of a score."""
+"""Absences: students away from an assessment, instead of a score."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def listed(api, assessment):
 
 
 def logged(api, assessment):
-    """What the audit log has of an assessment's absences, the first first."""
+    """The audit log's changes of an assessment's absences, the first first."""
     entries = api.ok(api.get("/audit", query_string={"entity": "absence", "id": assessment["id"]}))["data"]
     return [(change["action"], change["old"], change["new"]) for change in reversed(entries)]
 
@@ -78,7 +78,7 @@ def test_they_are_entered_and_listed_by_name(api, make, taught, assessment):
     }
 
 
-def test_what_is_not_named_stays_and_what_is_the_same_is_no_change(api, taught, assessment):
+def test_absences_not_named_stay_and_an_equal_one_is_no_change(api, taught, assessment):
     first, second, third = taught.students
     noted = {"student": first, "status": "EXCUSED", "note": "ill"}
     api.ok(send(api, assessment, noted, {"student": second, "status": "ABSENT"}))
@@ -142,7 +142,7 @@ def test_none_is_an_empty_list_and_of_no_assessment_404(api, taught, assessment)
 # Who can have one
 
 
-def test_whoever_can_have_none_is_named_and_nothing_is_stored(api, make, taught, assessment):
+def test_students_who_can_have_no_absence_are_named_and_nothing_is_stored(api, make, taught, assessment):
     first, second, withdrawn = taught.students
     cohort = taught.cohort
     elective = make.cohort_subject(cohort, elective=True)
@@ -164,7 +164,7 @@ def test_whoever_can_have_none_is_named_and_nothing_is_stored(api, make, taught,
     api.ok(send(api, chosen, {"student": first, "status": "ABSENT"}))
 
 
-def test_who_left_the_cohort_can_have_none_and_the_one_there_stays(api, taught, assessment):
+def test_a_student_who_left_the_cohort_gets_no_absence_and_keeps_the_stored_one(api, taught, assessment):
     student = taught.students[0]
     api.ok(send(api, assessment, {"student": student, "status": "ABSENT"}))
     api.ok(api.patch(f"/cohorts/{taught.cohort['id']}/remove_students", {"student_ids": [student]}))

@@ -132,7 +132,7 @@ def test_other_points_are_refused_and_not_rounded(api, make, points):
         ("deleted_at", None),
     ],
 )
-def test_what_is_no_assessment_is_refused(api, make, field, value):
+def test_a_body_that_is_no_assessment_is_refused(api, make, field, value):
     assert list(reasons(api.post("/assessments", body(make.taught(0), **{field: value})))) == [field]
 
 
@@ -225,7 +225,7 @@ def test_they_come_by_due_date_and_by_page(api, make):
 
 
 @pytest.mark.parametrize("name", ["cohort", "subject", "term"])
-def test_a_filter_is_needed_and_must_name_what_there_is(api, make, name):
+def test_a_filter_is_needed_and_must_name_an_existing_record(api, make, name):
     taught = make.taught(0)
     query = filters(taught)
     del query[name]

@@ -1,4 +1,4 @@
-"""Correcting assessments: what scores and submissions allow."""
+"""Correcting assessments: the changes that scores and submissions allow."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_other_members_keep_their_form(api, taught, field, value):
     assert list(reasons(api.patch(path(taught), {field: value}))) == [field]
 
 
-def test_what_is_submitted_stays_until_it_is_reopened(api, taught):
+def test_an_assessment_of_submitted_scores_stays_until_they_are_reopened(api, taught):
     api.ok(taught.submit())
     for changes in ({"name": "Changed"}, {"total_points": 30}, {"term": "FIRST"}, {}):
         answer = api.patch(path(taught), changes)
@@ -161,7 +161,7 @@ def test_a_score_that_waits_for_fewer_points_is_measured_by_them(committing, ten
     assert points == (10 if changed.status_code == 200 else 20)
 
 
-def test_whoever_submits_while_it_moves_waits_in_no_circle(committing):
+def test_a_submission_while_an_assessment_moves_waits_in_no_circle(committing):
     taught = Class(committing)
     committing.term({"id": taught.cohort["session"]}, term="SECOND")
     api = committing.api

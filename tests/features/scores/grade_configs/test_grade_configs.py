@@ -1,4 +1,4 @@
-"""Grade configurations: bands of percentages, of which no two overlap, and the grade of a score."""
+"""Grade configurations: bands of percentages without an overlap, and the grade of a score."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_an_overlap_is_a_conflict_that_names_the_band(api, make, lower, upper):
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(0, 39.99), (74.99, 74.99), (50.01, 50.01)])
-def test_what_touches_no_band_is_none(api, make, lower, upper):
+def test_a_band_that_touches_no_other_is_stored(api, make, lower, upper):
     make.without_grade_bands()
     make.grade_band(75, 100)
     make.grade_band(40, 50)

@@ -66,14 +66,14 @@ def test_the_same_score_changes_nothing(api, entry, score):
 
 
 @pytest.mark.parametrize("member", ["assessment", "student", "batch", "id", "sheet"])
-def test_whose_score_it_is_stays(api, entry, member):
+def test_student_assessment_and_arm_of_a_score_stay(api, entry, member):
     answer = api.patch(f"/gradebooks/{entry['id']}", {"score": 1, member: str(uuid4())})
 
     assert (answer.status_code, answer.get_json()["errors"]["json"].keys()) == (422, {member})
     assert api.ok(api.get(f"/gradebooks/{entry['id']}")) == entry
 
 
-def test_the_score_of_who_has_left_can_still_be_corrected(api, taught, entry):
+def test_the_score_of_a_student_who_left_can_still_be_corrected(api, taught, entry):
     removed = {"student_ids": taught.students}
     api.ok(api.patch(f"/cohorts/{taught.cohort['id']}/remove_students", removed))
 
@@ -107,7 +107,7 @@ def test_it_costs_seven_round_trips_at_most(api, entry, messages):
     assert len(sent) <= 7, sent
 
 
-def test_of_many_at_once_each_corrects_what_the_one_before_left(committing):
+def test_each_of_many_corrections_at_once_changes_the_score_of_the_one_before(committing):
     taught = committing.taught()
     assessment = committing.assessment(taught.subject, taught.term)
     entry = committing.entry(assessment, taught.students[0], taught.cohort["id"], 20)

@@ -186,7 +186,7 @@ def send(api, taught, assessment, score):
     return api.request("POST", "/gradebooks", data=text, content_type="application/json")
 
 
-def test_the_highest_score_is_that_of_the_assessment(api, make, taught):
+def test_the_highest_score_is_the_total_of_the_assessment(api, make, taught):
     assessment = make.assessment(taught.subject, taught.term, total_points=12.5)
 
     assert reasons(api.post("/gradebooks", body(taught, assessment, score=12.51))) == {
@@ -248,7 +248,7 @@ def test_the_student_must_take_the_subject(api, make, taught):
     assert api.post("/gradebooks", body(taught, assessment)).status_code == 200
 
 
-def test_who_left_the_cohort_gets_no_score_and_keeps_those_there_are(api, make, taught, assessment):
+def test_a_student_who_left_the_cohort_gets_no_score_and_keeps_stored_ones(api, make, taught, assessment):
     made = make.entry(assessment, taught.students[0], taught.cohort["id"])
     later = make.assessment(taught.subject, taught.term)
     left = {"student_ids": [taught.students[0]]}
@@ -306,7 +306,7 @@ def test_they_are_listed_by_student_assessment_and_term_and_all_of_these(api, ma
 
 
 @pytest.mark.parametrize("filtered", ["batch", "student", "assessment", "term"])
-def test_a_filter_must_name_what_there_is_in_this_school(api, filtered, make_other):
+def test_a_filter_must_name_a_record_of_this_school(api, filtered, make_other):
     theirs = make_other.taught()
     elsewhere = {
         "batch": theirs.cohort["id"],

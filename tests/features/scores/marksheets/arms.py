@@ -82,7 +82,7 @@ class Marked:
 
 
 MARKS = {"A/1": [12.5, None, None], "A/2": ["ABSENT", None, None], "A/3": [None] * 3, "A/4": [None] * 3}
-"""What the four have in the beginning."""
+"""The marks of the four in the beginning."""
 
 
 def fill(workbook: Workbook, marks: Mapping[str, Mapping[str, Any]]) -> Workbook:
@@ -96,7 +96,7 @@ def fill(workbook: Workbook, marks: Mapping[str, Mapping[str, Any]]) -> Workbook
 
 
 def counts(answer: TestResponse) -> tuple[int, ...]:
-    """Give what an upload did: rows, created, updated, unchanged, blank."""
+    """Give the counts of an upload: rows, created, updated, unchanged, blank."""
     assert answer.status_code == 200, answer.get_data(as_text=True)
     done = answer.get_json()
     return tuple(done[name] for name in ("rows", "created", "updated", "unchanged", "blank"))

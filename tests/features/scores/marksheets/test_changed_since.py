@@ -1,4 +1,4 @@
-"""A mark sheet, or a list of marks, that is older than what is stored."""
+"""A mark sheet, or a list of marks, that is older than the stored marks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_an_emptied_cell_of_a_mark_changed_since_is_not_taken_away(arm):
     assert message(answer).startswith('D2: "nothing" would replace 14')
 
 
-def test_force_replaces_what_was_changed_and_the_log_says_so(arm):
+def test_force_replaces_a_changed_mark_and_the_log_says_so(arm):
     workbook = fill(arm.download(), {"A/1": {"CA1 (20)": 15, "CA2 (20)": 3}})
     arm.api.ok(arm.put(arm.record("A/1", 0, score=14)))
 

@@ -1,4 +1,4 @@
-"""The mark sheet of an arm, and those of all its subjects."""
+"""The mark sheet of an arm, and the sheets of all its subjects."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_wrong_records_are_named_by_their_places(arm):
         [{"student": str(uuid4()), "assessment": str(uuid4()), "absence": ""}],
     ],
 )
-def test_what_is_no_list_of_marks_is_refused(arm, body):
+def test_a_body_that_is_no_list_of_marks_is_refused(arm, body):
     assert arm.api.put(arm.path("scores"), body).status_code == 422
 
 

@@ -128,7 +128,7 @@ def test_a_changed_cell_of_a_student_who_left_is_refused(arm):
         (True, '"TRUE" is no number for Ngọzi Abara (A/1): format the cell as a number, and write it again'),
     ],
 )
-def test_what_is_no_mark_is_refused_in_words(arm, written, ending):
+def test_a_cell_that_is_no_mark_is_refused_in_words(arm, written, ending):
     answer = arm.send(fill(arm.download(), {"A/1": {"CA2 (20)": written}, "A/3": {"CA1 (20)": 1}}))
 
     assert refused(answer) == [(2, "CA2 (20)", "invalid")]
@@ -288,7 +288,7 @@ def test_a_csv_file_is_entered_by_its_headings(arm):
     assert arm.marks() == {**MARKS, "A/1": [14, None, "ABSENT"], "A/3": [None, None, 33.5]}
 
 
-# Whose sheet it is
+# Sheets of other subjects, terms and arms
 
 
 def test_a_sheet_of_another_subject_term_or_arm_is_refused(arm):
@@ -312,7 +312,7 @@ def test_a_sheet_of_another_subject_term_or_arm_is_refused(arm):
     assert counts(send(*mine)) == (4, 1, 0, 2, 1)
 
 
-def test_unknown_ids_and_those_of_another_school_or_cohort_are_refused_alike(arm, make_other):
+def test_ids_unknown_or_of_another_school_or_cohort_are_refused_alike(arm, make_other):
     elsewhere = Marked(make_other)
     stranger = arm.make.taught(1)
 
@@ -339,7 +339,7 @@ def test_unknown_ids_and_those_of_another_school_or_cohort_are_refused_alike(arm
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing", saved(Workbook())])
-def test_what_is_no_mark_sheet_is_refused(arm, content):
+def test_a_file_that_is_no_mark_sheet_is_refused(arm, content):
     assert arm.send(content).status_code == 422
 
 
@@ -356,7 +356,7 @@ def test_a_hidden_sheet_that_was_changed_is_refused(arm):
 # A trial
 
 
-def test_a_dry_run_tells_what_would_change_and_stores_nothing(arm):
+def test_a_dry_run_answers_the_changes_and_stores_nothing(arm):
     workbook = fill(
         arm.download(), {"A/1": {"CA1 (20)": None}, "A/2": {"CA1 (20)": 4}, "A/3": {"EX (60)": 1}}
     )

@@ -1,4 +1,4 @@
-"""How results are computed: the defaults, and what a school chooses instead."""
+"""How results are computed: the defaults, and a school's choices instead."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_all_are_changed_at_once_and_again_one_by_one(api):
     assert before[1] == ("update", {"pass_mark": 49.5}, {"pass_mark": 50})
 
 
-def test_the_audit_log_has_what_differs_from_the_defaults(api):
+def test_the_audit_log_has_the_changed_settings_alone(api):
     api.ok(api.patch(PATH, {"percent_places": 1, "minimum_terms": 1}))
 
     assert logged(api) == [("update", {"percent_places": 2}, {"percent_places": 1})]
@@ -119,7 +119,7 @@ def test_weights_are_of_all_levels_or_of_one_and_in_order(api, make):
 
     in_order = [*rows[2:5], rows[1], {**rows[5], "level": "Ṣẹ́kọ́ńdírì Àgbà"}, rows[0]]
     assert answer["weights"] == in_order
-    # As a whole: what is left out is gone, and nothing again is the default.
+    # As a whole: weights left out are gone, and nothing again is the default.
     assert api.ok(api.patch(PATH, {"weights": [weight("EXAM", 100)]}))["weights"] == [weight("EXAM", 100)]
     assert api.ok(api.patch(PATH, {"weights": []})) == DEFAULTS
 
@@ -251,7 +251,7 @@ def test_bad_input_is_422_and_changes_nothing(api, body):
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
-def test_what_is_no_number_is_refused(api, number):
+def test_a_token_that_is_no_number_is_refused(api, number):
     answer = api.patch(PATH, data=f'{{"pass_mark": {number}}}', content_type="application/json")
 
     assert answer.status_code in {400, 422}

@@ -38,7 +38,7 @@ def as_answered(answer: TestResponse) -> Workbook:
 
 
 def without_times(details: Any) -> list[tuple[Any, ...]]:
-    """Give the rows of Details, with words for the moment of the download, and for what was stored then."""
+    """Give the rows of Details, with words for the moment of the download, and for the values stored then."""
     rows = [tuple(cell.value for cell in row) for row in details.iter_rows()]
     words = {"Downloaded": "a moment", "Stored then 1": "a document"}
     return [(label, words.get(label, value)) for label, value in rows]
@@ -77,7 +77,7 @@ def upload(
 
 
 def counts(answer: TestResponse) -> tuple[int, ...]:
-    """Give what an upload did: rows, created, updated, unchanged, blank."""
+    """Give the counts of an upload: rows, created, updated, unchanged, blank."""
     assert answer.status_code == 200, answer.get_data(as_text=True)
     done = answer.get_json()
     return tuple(done[name] for name in ("rows", "created", "updated", "unchanged", "blank"))

@@ -1,4 +1,4 @@
-"""A score sheet that is older than what is stored, a trial of one, and whose names are in its rows."""
+"""A score sheet that is older than the stored scores, a trial of one, and the names in its rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def changed(answer):
     return [error["message"] for error in answer.get_json()["errors"]["rows"]]
 
 
-# What was changed since
+# Changes since the download
 
 
 def test_a_score_that_was_changed_since_the_download_is_not_replaced(exam):
@@ -80,7 +80,7 @@ def test_a_score_that_was_changed_since_the_download_is_not_replaced(exam):
     assert counts(exam.send(fill(exam.workbook(), {"A/1": 50, "A/2": 30}))) == (3, 1, 1, 0, 1)
 
 
-def test_a_writer_without_the_permission_to_read_learns_what_the_sheet_would_replace(exam):
+def test_a_writer_without_the_permission_to_read_learns_the_scores_that_the_sheet_would_replace(exam):
     content = fill(exam.workbook(), {"A/1": 50})
     exam.enter(46)
     exam.enter(38.75, "A/2")
@@ -147,8 +147,8 @@ def test_a_sheet_is_no_obstacle_to_itself_but_to_its_copy(exam, make):
     assert len(changed(exam.send(first))) == 1
 
 
-def test_what_was_begun_before_the_download_and_comes_after_it_is_noticed(exam):
-    """The moment of the change is before that of the download: only the values tell."""
+def test_a_change_begun_before_the_download_and_stored_after_it_is_noticed(exam):
+    """The moment of the change is before the moment of the download: only the values tell."""
     content = fill(exam.workbook(), {"A/1": 50})
     workbook = load_workbook(BytesIO(content))
     details = workbook["Details"]
@@ -170,7 +170,7 @@ def test_force_replaces_and_is_on_record(exam):
     assert forced == {50: True, 30: None}
 
 
-def test_a_sheet_that_was_not_downloaded_replaces_what_is_there(exam):
+def test_a_sheet_that_was_not_downloaded_replaces_stored_scores(exam):
     exam.enter(48)
     content = sheet_of(("A/1", None, None, 50))
 
@@ -206,7 +206,7 @@ def test_it_costs_two_statements_more_where_there_is_something_to_tell(exam, mes
 # A trial
 
 
-def test_a_dry_run_tells_what_would_change_and_who_is_missing(exam):
+def test_a_dry_run_answers_the_changes_and_the_missing_students(exam):
     workbook = exam.workbook()
     sheet = workbook["Scores"]
     gone = next(cells[0].row for cells in sheet.iter_rows() if cells[0].value == "A/3")
@@ -265,7 +265,7 @@ def test_columns_that_are_not_known_are_named(exam):
     assert (answer["updated"], answer["ignored_columns"]) == (1, ["remarks", "Position"])
 
 
-# Whose names are in the rows
+# The names in the rows
 
 
 def moved_names(workbook):

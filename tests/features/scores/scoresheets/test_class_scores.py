@@ -25,7 +25,7 @@ def put(group, *scores, api=None):
 
 
 def stored(group):
-    """What each has, in the order of the students: the score, or the absence."""
+    """The score or the absence of each, in the order of the students."""
     scores = {
         row["student"]["id"]: row["absence"] if row["score"] is None else row["score"]
         for row in group.api.ok(group.api.get(path(group)))
@@ -61,7 +61,7 @@ def logged(group, entity):
     return [(change["action"], change["old"], change["new"]) for change in entries]
 
 
-# What it does
+# Entering
 
 
 def test_scores_and_absences_are_entered_changed_and_answered_for_the_whole_class(group):
@@ -157,10 +157,10 @@ def test_the_list_may_stand_in_an_object(group):
     assert stored(group)[3] == 4
 
 
-# What was expected
+# Expected scores
 
 
-def test_what_was_changed_since_it_was_read_is_not_replaced(group):
+def test_a_score_changed_since_it_was_read_is_not_replaced(group):
     first, second, third, _ = group.students
     who = group.api.ok(group.api.get("/audit?entity=gradebook"))["data"][0]["actor_name"]
 
@@ -228,7 +228,7 @@ def test_where_there_is_nothing_any_more(group):
     )
 
 
-# What is refused
+# Refusals
 
 
 def test_records_that_are_wrong_are_named_all_at_once_and_nothing_is_stored(group, make_other):
@@ -309,7 +309,7 @@ def test_wrong_types_are_named_by_their_place(group, record, field):
 
 
 @pytest.mark.parametrize("body", [[], {"scores": []}, {}, None, "x", 1, [1], {"scores": [], "more": 1}])
-def test_what_is_no_list_of_records(group, body):
+def test_a_body_that_is_no_list_of_records_is_refused(group, body):
     assert group.api.put(path(group), body).status_code == 422
 
 
@@ -336,7 +336,7 @@ def test_an_assessment_that_is_not_there(group, make_other):
     assert group.api.get(path(group)).status_code == 404
 
 
-def test_what_is_submitted_is_held(group):
+def test_submitted_scores_are_held(group):
     group.api.ok(put(group, score(group.students[2], 1), score(group.students[3], 1)))
     group.api.ok(group.submit())
 
@@ -356,7 +356,7 @@ def test_of_arms_those_that_are_submitted_are_held(make):
     assert put(group, score(group.students[0], None)).status_code == 409
 
 
-def test_who_left_the_subject_is_not_of_the_class(group):
+def test_a_student_who_left_the_cohort_is_not_of_the_class(group):
     student = group.students[3]
     removed = {"student_ids": [student]}
     group.api.ok(group.api.patch(f"/cohorts/{group.cohort['id']}/remove_students", removed))
@@ -367,7 +367,7 @@ def test_who_left_the_subject_is_not_of_the_class(group):
     assert len(group.api.ok(group.api.get(path(group)))) == 3
 
 
-# Who may
+# Permissions
 
 
 def test_taking_away_needs_the_permission_to_delete(group):
@@ -407,7 +407,7 @@ def test_round_trips_do_not_depend_on_how_many(make, messages, students):
     assert (len(answer), len(sent), len(read)) == (students, 4, 1)
 
 
-def test_of_two_who_expected_the_same_one_is_told(committing):
+def test_of_writers_at_once_who_expected_the_same_all_but_one_are_refused(committing):
     group = Class(committing, 3, marked=0)
 
     def enter(points):

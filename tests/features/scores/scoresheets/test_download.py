@@ -62,7 +62,7 @@ def test_it_has_a_row_for_everyone_with_the_scores_that_there_are(api, exam):
     ]
 
 
-def test_its_order_is_that_of_the_score_sheet(api, exam):
+def test_a_download_has_the_order_of_the_score_sheet(api, exam):
     answer = api.ok(api.get(f"/scoresheets/{exam['subject']}/scoresheet"))
 
     expected = [line["student"]["admission_number"] for line in answer]
@@ -121,7 +121,7 @@ def test_names_stand_in_the_order_of_the_papers(api, exam):
     assert ("Q/2", "Àdé", "Bola", None) in shown
 
 
-def test_the_moment_of_the_download_is_that_of_the_clock_of_the_school(api, exam):
+def test_the_moment_of_the_download_is_in_the_time_zone_of_the_school(api, exam):
     api.ok(api.patch("/settings", {"time_zone": "Asia/Tokyo"}))
 
     said = dict(rows(download(api, exam)["Details"]))["Downloaded"]
@@ -130,7 +130,7 @@ def test_the_moment_of_the_download_is_that_of_the_clock_of_the_school(api, exam
     assert abs(there - datetime.now(UTC)) < timedelta(minutes=5)
 
 
-def test_its_details_say_what_it_is(api, make, exam, place):
+def test_the_details_name_the_assessment(api, make, exam, place):
     term = api.ok(api.get(f"/terms/{exam['term']}"))
     subject = api.ok(api.get(f"/cohort-subjects/{exam['subject']}"))
     cohort = api.ok(api.get(f"/cohorts/{subject['cohort']}"))
@@ -149,7 +149,7 @@ def test_its_details_say_what_it_is(api, make, exam, place):
     ]
 
 
-def test_all_arms_are_on_it_and_who_takes_the_subject_now_alone(api, make):
+def test_a_download_has_the_present_takers_of_all_arms_alone(api, make):
     taught = make.taught(2)
     make.enrolled(taught.cohort, batch=make.batch(taught.cohort)["id"])
     assessment = make.assessment(taught.subject, taught.term)
@@ -160,7 +160,7 @@ def test_all_arms_are_on_it_and_who_takes_the_subject_now_alone(api, make):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_text_stays_a_text_whatever_it_starts_with(api, make, name):
+def test_a_text_with_any_beginning_stays_a_text(api, make, name):
     taught = make.taught(0)
     make.enrolled(taught.cohort, make.student(first_name=name, last_name=name, admission_number=name))
     workbook = download(api, make.assessment(taught.subject, taught.term, name=name))
@@ -260,7 +260,7 @@ def test_its_rows_can_be_sorted_although_it_is_protected(api, exam):
     assert '<protectedRange sqref="A2:E4" name="rows"/>' in xml
 
 
-def test_its_pages_say_what_it_is(api, make, place):
+def test_the_header_of_its_pages_names_the_assessment(api, make, place):
     session = make.session(name="2045/2046")
     cohort = make.cohort(make.classroom(name="JSS 1 & 2"), session)
     subject = make.cohort_subject(cohort)

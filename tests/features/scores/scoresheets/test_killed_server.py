@@ -18,7 +18,7 @@ from tests.postgres import addresses, at_schools, on_citus
 
 pytestmark = pytest.mark.program
 
-# What the database does for one school, seen from outside.
+# The work of the database for one school, seen from outside.
 WAITING = text(
     "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     " AND query LIKE 'WITH given AS %'"
@@ -95,7 +95,7 @@ def tables_locked(tenancy, school_id, *tables):
 
 
 def send(service, assessment, content, api):
-    """Upload a sheet; answers what was answered, None where nothing was."""
+    """Upload a sheet; return the answer, None where there was none."""
     try:
         return urllib3.request(
             "POST",

@@ -191,7 +191,7 @@ def test_neither_does_all_that_is_stored_of_a_student(app, school):
         scanned, answer = explain(reading.template.statement(rendering._record), reading.values)
 
     assert len(json.loads(answer[0][0])["audit"]) > 100
-    # What is taught and assessed is not the student's, and small beside what all students have.
+    # Subjects and assessments are not the student's, and few beside the rows of all students.
     assert not scanned & (LARGE - {"assessments", "cohort_subjects"}), scanned
 
 
@@ -261,8 +261,8 @@ DELETIONS = {
 
 
 @pytest.mark.parametrize("name", DELETIONS)
-def test_neither_does_whoever_deletes_a_record(app, school, name):
-    """Counting what refers to it, and the statements that would delete it with what goes along."""
+def test_deleting_a_record_reads_no_large_table_as_a_whole(app, school, name):
+    """Counting the rows that refer to it, and the statements that would delete it with the rows that go along."""
     school_id, ids = school
     deletion, which = DELETIONS[name]
     record_id = getattr(ids, which)
@@ -312,13 +312,13 @@ def test_a_page_of_people_is_read_in_the_order_of_an_index(app, school, read, in
         nodes = plan(statement, statement.parameters({**reading.values, **page}))
 
     assert index in {node.get("Index Name") for node in nodes}
-    # What is sorted are those who have one name.
+    # Only people of one name are sorted.
     whole = [node["Sort Key"] for node in nodes if node["Node Type"] == "Sort"]
     assert not any("sort_key" in key for keys in whole for key in keys), whole
 
 
 def explain(statement, given):
-    """Answer which tables a statement reads as a whole, and what it answers."""
+    """Return the tables that a statement reads as a whole, and its rows."""
     values = statement.parameters(given)
     scans = {"Seq Scan", "Parallel Seq Scan"}
     tables = {node["Relation Name"] for node in plan(statement, values) if node["Node Type"] in scans}

@@ -11,7 +11,7 @@ def sheet(api, subject, **query):
     return api.ok(api.get(f"/scoresheets/{subject['id']}/scoresheet", query_string=query))
 
 
-def test_it_shows_who_takes_the_subject_by_name_with_their_scores(api, make):
+def test_a_score_sheet_shows_the_takers_of_the_subject_by_name_with_their_scores(api, make):
     cohort = make.cohort()
     subject, term = make.cohort_subject(cohort), make.term({"id": cohort["session"]})
     people = [("Zainab", "Bello", "4"), ("Ada", "Eze", "3"), ("Ada", "Eze", "2"), ("Ada", "Bello", "1")]
@@ -84,7 +84,7 @@ def test_a_term_shows_its_own_scores_and_still_everyone(api, make):
     assert [line["gradebooks"] for line in elsewhere] == [[], []]
 
 
-def test_it_shows_who_takes_the_subject_now(api, make):
+def test_a_score_sheet_shows_the_present_takers_of_the_subject(api, make):
     taught = make.taught(2)
     elective = make.cohort_subject(taught.cohort, elective=True)
     assessment = make.assessment(elective, taught.term)

@@ -65,7 +65,7 @@ def by_sheet(score, name="scores.xlsx"):
     return {"score": score, "source": "sheet", "file_name": name}
 
 
-# What an upload does
+# Changes by an upload
 
 
 def test_a_downloaded_sheet_is_filled_in_and_sent_back(api, exam):
@@ -75,7 +75,7 @@ def test_a_downloaded_sheet_is_filled_in_and_sent_back(api, exam):
     assert exam.scores() == {"A/1": 45.5, "A/2": None, "A/3": 0}
 
 
-def test_it_changes_what_differs_and_leaves_alone_what_is_blank_or_missing(make, exam):
+def test_an_upload_changes_differing_scores_and_leaves_blank_and_missing_ones(make, exam):
     for number in ("A/1", "A/2", "A/3"):
         make.entry(exam.assessment, exam.students[number], exam.cohort["id"], 10)
 
@@ -231,7 +231,7 @@ def test_a_formula_counts_by_its_stored_value(exam, cell, outcome):
     assert exam.scores()["A/1"] == (None if isinstance(outcome, str) else outcome)
 
 
-# What is refused
+# Refusals
 
 
 def test_every_bad_row_is_reported_and_nothing_is_stored(make, exam):
@@ -310,7 +310,7 @@ def test_the_sheet_of_another_assessment_is_refused(make, exam):
 
 
 @pytest.mark.parametrize("label", ["Assessment ID", " assessment id "])
-def test_details_are_compared_whatever_their_case(exam, label):
+def test_details_are_compared_without_case(exam, label):
     right = sheet_of(row("A/1", 1), details=[(label, exam.assessment["id"].upper())])
     wrong = sheet_of(row("A/1", 1), details=[(label, str(uuid4()))])
 
@@ -330,7 +330,7 @@ def test_a_workbook_without_the_sheet_is_refused(exam):
 
 
 @pytest.mark.parametrize("content", NO_WORKBOOKS)
-def test_what_is_no_workbook_is_refused(exam, content):
+def test_a_file_that_is_no_workbook_is_refused(exam, content):
     assert exam.upload(content).status_code == 422
 
 
@@ -369,7 +369,7 @@ def test_it_costs_a_fixed_number_of_statements(make_other, messages, size):
             counts(exam.upload(content))
         costs.append(len(sent))
 
-    # Begin, the record, the lock with what is compared, what is written with its log, the end.
+    # Begin, the record, the lock with the compared rows, the writing with its log, the end.
     assert costs == [5, 5, 5, 4]
 
 
@@ -480,7 +480,7 @@ def test_names_in_a_wrong_character_set_are_reported_once(exam):
     assert "wrong character set" in messages(answer)[0]
 
 
-def test_merged_cells_are_an_error_whatever_their_column(exam):
+def test_merged_cells_of_any_column_are_an_error(exam):
     made = fill(download(exam.api, exam.assessment), {"A/1": 5})
     book = load_workbook(BytesIO(made))
     book["Scores"].merge_cells("B2:B3")
