@@ -13,7 +13,7 @@ import pytest
 from tests import operations
 
 MEASURING = (
-    "tests/features/audit/test_every_write.py::test_it_is_on_record_with_actor_address_and_request_and_what_fails_is_not",
+    "tests/features/audit/test_every_write.py::test_a_write_is_on_record_with_actor_address_and_request_and_a_failed_one_is_not",
     "tests/features/reach/test_messages.py::test_every_read",
 )
 

@@ -118,7 +118,7 @@ class Kept:
         return {mark["student"]["admission_number"]: mark["code"] for mark in register["marks"]}
 
     def log(self, entity: str = "register") -> list[Any]:
-        """What the audit log has of an entity, the first first: action, old and new."""
+        """The audit log's entries of an entity, the first first: action, old and new."""
         entries = self.api.ok(self.api.get("/audit", query_string={"entity": entity, "pageSize": 1000}))[
             "data"
         ]

@@ -1,4 +1,4 @@
-"""Who is in a class on a day: by the days that the school entered, else by those of entering."""
+"""The students of a class on a day: by the days that the school entered, else by the days of entering."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def names(class_, back=0, **key):
 
 
 def unmarked(class_, back=0, **body):
-    """Whom the handing in of a register without marks names."""
+    """The students named when a register without marks is handed in."""
     answer = class_.put(back, submit=True, **body)
     if answer.status_code == 200:
         return []
@@ -47,7 +47,7 @@ def unmarked(class_, back=0, **body):
     return sorted(name for name, student in class_.students.items() if student in ids)
 
 
-def test_who_begins_later_is_in_no_earlier_register(class_):
+def test_a_student_who_begins_later_is_in_no_earlier_register(class_):
     begin(class_, "R/1", back=5)
     everybody = ["R/1", "R/2", "R/3"]
 
@@ -59,7 +59,7 @@ def test_who_begins_later_is_in_no_earlier_register(class_):
     assert [unmarked(class_, back) for back in (6, 5, 0)] == [[], ["R/1"], everybody]
 
 
-def test_who_left_is_in_the_registers_up_to_the_last_day(class_):
+def test_a_student_who_left_is_in_the_registers_up_to_the_last_day(class_):
     begin(class_, "R/1", "R/2", "R/3", back=20)
     remove(class_, "R/1", ended_on=ago(5))
     remove(class_, "R/2")
@@ -74,7 +74,7 @@ def test_who_left_is_in_the_registers_up_to_the_last_day(class_):
     assert unmarked(class_, 5, default="P") == []
 
 
-def test_who_withdrew_is_in_the_registers_up_to_the_date_of_leaving(class_):
+def test_a_withdrawn_student_is_in_the_registers_up_to_the_date_of_leaving(class_):
     begin(class_, "R/1", "R/2", "R/3", back=20)
     withdraw(class_, "R/1", back=5)
     withdraw(class_, "R/2", back=5)
@@ -127,7 +127,7 @@ def test_a_mover_without_a_day_is_in_the_new_arm_from_the_day_of_the_move(make, 
     assert unmarked(class_, batch=other) == ["R/1"]
 
 
-def test_who_moved_on_and_back_is_in_one_arm_a_day(make, class_):
+def test_a_student_who_moved_on_and_back_is_in_one_arm_a_day(make, class_):
     other = make.batch(class_.cohort)["id"]
     begin(class_, "R/1", back=20)
     begin(class_, "R/1", back=10, batch=other)
@@ -152,7 +152,7 @@ def test_a_mover_takes_the_lessons_of_the_arm_of_the_day(make, class_):
     assert names(class_, 5, batch=other, **lesson)[0] == ["R/1"]
 
 
-def test_a_day_of_the_school_counts_who_was_enrolled_then(api, class_):
+def test_a_day_of_the_school_counts_the_students_enrolled_then(api, class_):
     begin(class_, "R/1", "R/2", back=5)
     begin(class_, "R/3", back=3)
     withdraw(class_, "R/1", back=4)
@@ -175,7 +175,7 @@ def test_a_register_is_missing_from_the_first_day_of_somebody_on(api, class_):
     assert [register["date"] for register in registers] == [ago(3), ago(2)]
 
 
-def test_who_is_erased_is_in_no_register_without_a_mark(api, class_):
+def test_an_erased_student_is_in_no_register_without_a_mark(api, class_):
     begin(class_, "R/1", back=20)
     class_.take(3)
     withdraw(class_, "R/1", back=2)

@@ -1,4 +1,4 @@
-"""What the audit log keeps of accounts and roles, and who it says acted."""
+"""The audit log's entries of accounts and roles, and their actors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def on_record(api, entity, record_id):
 
 @pytest.fixture
 def account(make):
-    """A user of whom only the creation is on record."""
+    """A user with the creation alone on record."""
     return make.user(**ACCOUNT)["user"]
 
 
@@ -127,7 +127,7 @@ def test_entries_of_a_student_in_a_class_bear_the_students_id(api, make):
     assert len(on_record(api, "form-teacher", cohort["id"])) == 1
 
 
-def test_what_is_refused_is_not_on_record(api, account):
+def test_a_refused_request_is_not_on_record(api, account):
     assert api.post("/users", {**ACCOUNT, "password": "x"}).status_code == 409
     assert api.put(f"/users/{account['id']}/roles", {"role": account["id"]}).status_code == 422
 

@@ -1,4 +1,4 @@
-"""The audit log: who changed what, when, from what and to what."""
+"""The audit log: changes with actor, time, old and new values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def listed(api, **filters):
     return page(api, **filters)["data"]
 
 
-def test_an_entry_shows_what_was_changed_by_whom_and_when(api, write):
+def test_an_entry_shows_actor_time_and_values(api, write):
     change = Change(uuid4(), {"score": 12.5, "source": "hand"}, {"score": 13, "source": "hand"})
     before = datetime.now(UTC)
 
@@ -102,7 +102,7 @@ def test_values_are_exact(api, write):
     }
 
 
-def test_what_json_can_not_hold_is_the_programs_fault(api, write):
+def test_a_value_that_json_can_not_hold_is_the_programs_fault(api, write):
     with pytest.raises(Exception, match="not JSON serializable: set"):
         write("gradebook", new_change({"score": {1}}))
 
@@ -163,7 +163,7 @@ def test_a_filter_that_fits_nothing_gives_an_empty_page(api, write, filters):
         {"pageNumber": -1},
     ],
 )
-def test_what_is_no_filter_is_refused(api, filters):
+def test_an_invalid_filter_is_refused(api, filters):
     assert api.get("/audit", query_string=filters).status_code == 422
 
 

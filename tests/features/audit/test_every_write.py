@@ -1,4 +1,4 @@
-"""Every operation that writes, and every export, leaves an entry of who did it, from where and in which request."""
+"""Every operation that writes, and every export, leaves an entry with actor, address and request."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from tests.sheets.workbooks import saved
 WRITING = {"POST", "PUT", "PATCH", "DELETE"}
 # Its tokens are of no school: there is no log that could have an entry.
 OF_NO_SCHOOL = {("POST", "/auth/oauth/token")}
-# They need an outside provider: what is on record of them is in tests/features/identities.
+# They need an outside provider: tests/features/identities has their entries.
 OF_OUTSIDE = {("POST", "/me/identities"), ("POST", "/users/{id}/identities")}
 
 
 @dataclass
 class Scene:
-    """The school's administrator, who makes what an operation needs, and then does it."""
+    """The school's administrator, who makes the records that an operation needs, and then does it."""
 
     api: ApiClient
     make: Factory
@@ -82,7 +82,7 @@ WRITES: dict[tuple[str, str], Step] = {}
 
 
 def writes(operation, *entities):
-    """Note how an operation is done: the decorated function prepares, and answers what sends the request."""
+    """Note how an operation is done: the decorated function prepares, and returns the sending of the request."""
 
     def note(prepare):
         method, path = operation.split(" ")
@@ -1037,7 +1037,7 @@ def _(scene):
     return lambda: scene.api.get(f"/employees/{employee}/data")
 
 
-# The statement that writes so many records writes what the log says of them, too.
+# The statement that writes so many records writes their entries in the log, too.
 WITH_THE_RECORDS = {
     ("POST", "/assessments/{id}/scoresheet"): "INSERT INTO gradebook_entries",
     ("PUT", "/assessments/{id}/scores"): "INSERT INTO gradebook_entries",
@@ -1107,7 +1107,7 @@ def elsewhere(app, other_place):
 
 
 @pytest.mark.parametrize("operation", WRITES, ids=" ".join)
-def test_it_is_on_record_with_actor_address_and_request_and_what_fails_is_not(
+def test_a_write_is_on_record_with_actor_address_and_request_and_a_failed_one_is_not(
     operation, api, other_place, elsewhere, make, place, messages, monkeypatch
 ):
     prepare, entities = WRITES[operation]
@@ -1127,7 +1127,7 @@ def test_it_is_on_record_with_actor_address_and_request_and_what_fails_is_not(
 
     def send_and_look() -> Any:
         known, rows = log_and_rows(place)
-        # There is nothing of what failed, and the export of before.
+        # There is nothing of the failed request, and the export of before.
         assert [entry["entity"] for entry in known if entry not in entries] == ["export"]
         with messages() as taken:
             answer = send()

@@ -40,7 +40,7 @@ def read(path):
 
 @pytest.fixture
 def old(committing, tenancy):
-    """A school whose first entries, all but the last two, are a year old; answers these."""
+    """A school whose entries, all but the last two, are a year old; returns the old ones."""
     for name in ('Ọlá "5"', "\\n{}", "JSS 1", "JSS 2", "JSS 3"):
         committing.classroom(name=name)
     with connected_to_school(tenancy, committing.api.school, as_owner=True) as (connection, _):
@@ -70,7 +70,7 @@ def test_old_entries_are_in_the_file_as_they_were_and_the_others_in_the_log(
     *left, told = entries_of(tenancy, school)
     assert left == others
     assert (told["entity"], told["action"], told["actor"]) == ("audit-pruning", "delete", operator_name())
-    # So nothing is lost to who verifies the school.
+    # So a verification of the school misses nothing.
     named = named_rows(tenancy.deletions, [(told["entity"], 1, True)])
     assert (named["audit_entries"], named["students"]) == (None, 0)
     assert told["old"] == {"entries": len(old), "before": BEFORE.isoformat(), "file": path.name}

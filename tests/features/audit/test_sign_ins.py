@@ -1,4 +1,4 @@
-"""Signing in, and being refused, is on record; what was refused leaves nothing else."""
+"""Signing in, and being refused, is on record; a refused sign-in leaves nothing else."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_it_costs_a_sign_in_nothing(api, user, messages):
     assert len(sent) == 7, sent
 
 
-def test_what_the_throttle_refuses_is_not_on_record(api, user):
+def test_a_sign_in_refused_by_the_throttle_is_not_on_record(api, user):
     answers = [sign_in(api, user["username"], "wrong").status_code for _ in range(14)]
 
     assert answers == [401] * 10 + [429] * 4

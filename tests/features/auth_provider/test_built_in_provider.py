@@ -43,7 +43,7 @@ def revoke(tenancy, client_id):
 
 
 class TestAskingForAToken:
-    def test_the_answer_is_that_of_oauth(self, api, grant, place):
+    def test_the_answer_has_the_form_of_oauth(self, api, grant, place):
         answer = ask(api, *grant(school_ids=[place.id]))
 
         assert answer.status_code == 200
@@ -183,7 +183,7 @@ class TestAskingForAToken:
 
         assert answer.status_code == 415
 
-    def test_what_is_no_json_is_not_understood(self, api):
+    def test_a_body_that_is_no_json_is_not_understood(self, api):
         answer = api.using(token=None, school=None).request(
             "POST", "/auth/oauth/token", data="{", content_type="application/json"
         )
@@ -211,7 +211,7 @@ class TestAskingForAToken:
         assert len(secret) >= 40
 
 
-class TestWhatAClientMayDo:
+class TestRightsOfAClient:
     def test_a_client_enters_the_schools_of_its_grant(self, machine, place, other_place):
         client = machine(school_ids=[place.id], permissions=["read:roles"])
 
@@ -232,7 +232,7 @@ class TestWhatAClientMayDo:
         assert client.get("/roles").status_code == 403
         assert client.using(school=None).get("/roles").status_code == 400
 
-    def test_the_permissions_are_those_of_the_grant(self, machine, place):
+    def test_a_client_has_the_permissions_of_the_grant(self, machine, place):
         client = machine(school_ids=[place.id], permissions=["read:roles", "write:users"])
 
         assert client.get("/roles").status_code == 200
@@ -242,7 +242,7 @@ class TestWhatAClientMayDo:
             "This needs the permission read:users.",
         )
 
-    def test_a_client_without_permissions_may_do_what_needs_none(self, machine, place):
+    def test_a_client_without_permissions_may_call_operations_that_need_none(self, machine, place):
         client = machine(school_ids=[place.id])
 
         assert client.get("/roles").status_code == 403
@@ -252,7 +252,7 @@ class TestWhatAClientMayDo:
         )
         assert signed_in.status_code == 200
 
-    def test_all_permissions_include_what_the_school_made_up(self, machine, place):
+    def test_all_permissions_include_the_schools_own(self, machine, place):
         client = machine(school_ids=[place.id], all_permissions=True)
         made = client.ok(client.post("/permissions", {"section": "canteen", "access": "read"}))
         role = client.ok(client.post("/roles", {"name": "Cook", "avatar": 1}))
@@ -301,7 +301,7 @@ class TestWhatAClientMayDo:
         own_password = {"password": "new", "current_password": "correct horse battery staple"}
         assert client.put(f"/users/{place.admin_id}/password", own_password).status_code == 403
 
-    def test_a_client_whose_id_is_a_users_is_not_that_user(self, api, machine, make, place):
+    def test_a_client_with_the_id_of_a_user_is_not_that_user(self, api, machine, make, place):
         caller = make.caller("read:roles")
         client = machine(client_id=caller.user["id"], school_ids=[place.id])
 

@@ -122,7 +122,7 @@ def test_a_narrowed_token_enters_the_schools_of_the_grant_alone(api, ask, grant,
         assert caller.using(school=other_place.id).get(path).status_code == 403
 
 
-def test_me_tells_what_a_narrowed_token_of_a_client_may(api, ask, grant):
+def test_me_has_the_permissions_of_a_clients_narrowed_token(api, ask, grant):
     token = api.ok(ask(*grant(all_schools=True, all_permissions=True), "read:users read:roles"))
     caller = api.using(token=token["access_token"])
 
@@ -130,7 +130,9 @@ def test_me_tells_what_a_narrowed_token_of_a_client_may(api, ask, grant):
     assert told == ["read:roles", "read:users"]
 
 
-def test_what_the_grant_loses_the_token_loses_and_a_larger_grant_gives_it_nothing(api, ask, grant, change):
+def test_a_permission_that_the_grant_loses_the_token_loses_and_a_larger_grant_gives_it_none(
+    api, ask, grant, change
+):
     client, secret = grant(all_schools=True, permissions=["read:roles", "read:users"])
     caller = api.using(token=api.ok(ask(client, secret, "read:roles"))["access_token"])
 
@@ -144,7 +146,7 @@ def test_what_the_grant_loses_the_token_loses_and_a_larger_grant_gives_it_nothin
 
 
 @pytest.mark.parametrize("which", ["some", pytest.param("all", marks=pytest.mark.release)])
-def test_a_narrowed_token_does_what_a_client_of_that_permission_does(
+def test_a_narrowed_token_is_answered_as_a_client_with_that_permission_alone(
     api, grant, which, rehearsed, uncommitted_engine
 ):
     def send(token: str, operation: Operation) -> int:

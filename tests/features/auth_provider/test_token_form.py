@@ -112,7 +112,7 @@ class TestAskingByForm:
         assert caller.get("/roles").status_code == 200
         assert caller.using(school=other_place.id).get("/roles").status_code == 403
 
-    def test_what_the_rfc_ignores_is_ignored(self, ask, grant):
+    def test_members_that_the_rfc_ignores_are_ignored(self, ask, grant):
         client, secret = grant()
         form = {**GRANT, "scope": "", "audience": "", "client_id": "", "resource": "x", "pad": "y"}
 
@@ -240,7 +240,7 @@ class TestRequestsOAuthlib:
 
             assert (answer.status_code, session.token["expires_in"]) == (200, 86400)
 
-    def test_it_knows_what_went_wrong(self, rehearsed, grant):
+    def test_its_exception_names_the_fault(self, rehearsed, grant):
         client, secret = grant()
         with pytest.raises(InvalidClientError):
             self.fetch(rehearsed, client, "wrong")
@@ -266,7 +266,7 @@ class TestAuthlib:
             assert (answer.status_code, token["token_type"]) == (200, "Bearer")
 
     @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-    def test_it_knows_what_went_wrong(self, rehearsed, grant, method):
+    def test_its_exception_names_the_fault(self, rehearsed, grant, method):
         client_id, _ = grant()
         client = self.client(rehearsed, client_id, "wrong", method)
 
@@ -285,7 +285,7 @@ class TestMetadata:
     }
 
     @pytest.mark.parametrize("path", PATHS)
-    def test_it_is_what_the_rfc_asks_for(self, api, path):
+    def test_the_metadata_is_valid_by_the_rfc(self, api, path):
         answer = api.using(token=None, school=None).get(path, base_url=BASE)
 
         metadata = AuthorizationServerMetadata(api.ok(answer))
@@ -294,7 +294,7 @@ class TestMetadata:
         assert get_well_known_url(metadata["issuer"], external=True) in {BASE + path for path in self.PATHS}
         assert answer.headers["Cache-Control"] == "no-store"
 
-    def test_what_it_names_is_there(self, api, grant):
+    def test_the_addresses_of_the_metadata_are_served(self, api, grant):
         caller = api.using(token=None, school=None)
         metadata = api.ok(caller.get("/.well-known/oauth-authorization-server", base_url=BASE))
         client, secret = grant()
@@ -327,7 +327,9 @@ class TestMetadata:
             ("192.0.2.1", {"X-Forwarded-Prefix": "/schools"}, "http://localhost"),
         ],
     )
-    def test_a_trusted_proxy_says_what_it_took_away(self, without_address, monkeypatch, peer, headers, base):
+    def test_a_trusted_proxy_tells_the_scheme_host_and_prefix_it_took_away(
+        self, without_address, monkeypatch, peer, headers, base
+    ):
         state = without_address.extensions["school-service"]
         trusting = type(state.settings).load(
             {"DATABASE_URL": "postgresql://a@b/c", "TRUSTED_PROXIES": "127.0.0.1"}

@@ -49,6 +49,6 @@ def test_codes_are_replaced_as_a_list_and_on_record(api):
      [*CODES, {"code": "X", "name": "x" * 61, "kind": "LATE"}], [*CODES, {"code": "X", "name": "x", "kind": "GONE"}],
      [*CODES, *({"code": f"C{n}", "name": "x", "kind": "LATE"} for n in range(17))], {"codes": CODES}, None, "P"],
 )  # fmt: skip
-def test_what_is_no_list_of_codes_is_422(api, codes):
+def test_a_body_that_is_no_list_of_codes_is_422(api, codes):
     assert api.put("/attendance-codes", codes).status_code == 422
     assert api.ok(api.get("/attendance-codes")) == CODES

@@ -104,7 +104,7 @@ def test_each_half_of_a_day_is_a_row_by_name_and_then_by_part(api, class_):
     ]
 
 
-def test_a_mover_who_is_present_in_one_arm_is_not_away(api, make, class_):
+def test_a_mover_present_in_one_arm_is_not_away(api, make, class_):
     arm = make.batch(class_.cohort)["id"]
     class_.admit(1, arm)
     class_.take(codes={"R/1": "A", "R/2": "A"})

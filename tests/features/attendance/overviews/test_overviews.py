@@ -1,4 +1,4 @@
-"""What registers come to: missing ones of many classes, what families read, days by the school's time zone."""
+"""Overviews of registers: missing ones of many classes, the readings of families, days by the school's time zone."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ NOT_THERE = (
 )  # fmt: skip
 
 
-def test_what_is_not_there_is_422(api, make_other, class_):
+def test_unknown_ids_are_422(api, make_other, class_):
     other = make_other.taught()
     named = {"b": class_.batch, "x": UNKNOWN_ID, "o": other.cohort["id"], "p": other.term["id"]}
 
@@ -107,7 +107,7 @@ def test_an_unknown_student_has_no_attendance(api, make_other, class_):
         assert api.get(f"/students/{student}/attendance?term=FIRST").status_code == 404
 
 
-def test_families_read_what_the_school_lets_them(api, make, class_, own):
+def test_families_read_by_the_setting_of_the_school(api, make, class_, own):
     subject = make.cohort_subject(class_.cohort)["id"]
     guardian = make.guardian({"id": class_.students["R/1"]})["id"]
     student, parent = (

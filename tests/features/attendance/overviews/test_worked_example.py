@@ -78,7 +78,7 @@ original, worked = prepared_for_each(Worked)
 
 
 def test_the_sums_of_both_arms(worked):
-    # R/5 is in the registers of arm A, and in those of B, and has the same sums in both.
+    # R/5 is in the registers of both arms, and has the same sums in both.
     assert worked.sums() == SUMS
     assert worked.sums(worked.other) == {"R/5": SUMS["R/5"]}
 
@@ -111,7 +111,7 @@ def test_a_student_s_own_sums_weeks_and_marks(api, worked):
     ]
 
 
-def test_who_is_away_too_often(api, worked):
+def test_students_away_too_often_are_listed(api, worked):
     def chronic(**query):
         page = api.ok(api.get("/attendance/chronic", query_string={"term": "FIRST", **query}))
         return [(row["student"]["admission_number"], row["absent"], row["percent"]) for row in page["data"]]
@@ -124,7 +124,7 @@ def test_who_is_away_too_often(api, worked):
     assert len(chronic()) == 2
 
 
-def test_what_is_missing_and_a_day_of_the_school(api, worked):
+def test_missing_registers_and_a_day_of_the_school(api, worked):
     first, last = worked.day(1, 1), worked.day(3, 5)
     registers = api.ok(api.get("/registers/missing", query_string={"from": str(first), "to": str(last)}))
 

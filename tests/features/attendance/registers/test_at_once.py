@@ -1,4 +1,4 @@
-"""Registers that many write at once, in a school whose requests commit; and a server that is killed."""
+"""Registers written by many at once, in a school whose requests commit; and a server that is killed."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_server_that_is_killed_leaves_nothing_of_a_register(committing, tenanc
 
 
 def send(service, api, body):
-    """Mark a register; answers what was answered, None where nothing was."""
+    """Mark a register; return the answer, None where there was none."""
     try:
         return urllib3.request(
             "PUT",

@@ -1,4 +1,4 @@
-"""Random registers, corrections and moves: the sums are those that plain Python computes of what was sent."""
+"""Random registers, corrections and moves: the sums equal plain Python's sums of the requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTS = ("MORNING", "AFTERNOON")
 
 
 class Model:
-    """What was sent, and the sums that it makes."""
+    """The marks that were sent, and their sums."""
 
     def __init__(self):
         self.state = {}
@@ -36,7 +36,7 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_sums_are_those_of_plain_python(api, make, rehearsed, seed):
+def test_the_sums_equal_plain_pythons(api, make, rehearsed, seed):
     random = Random(seed)
     kept, model = Kept(make, 4, parts="HALF_DAYS"), Model()
     arms = [kept.batch, make.batch(kept.cohort)["id"]]

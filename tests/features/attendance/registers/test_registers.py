@@ -82,11 +82,11 @@ def test_where_two_devices_differ_a_person_decides(api, class_):
     forced = api.ok(class_.put(codes={"R/1": "P", "R/2": "L", "R/3": "A"}, force=True))
     assert (class_.codes(forced), forced["version"]) == ({"R/1": "P", "R/2": "L", "R/3": "A"}, 2)
     assert class_.log()[-1][2]["forced"] is True
-    # Who saw that version changes what it has.
+    # A caller who saw that version changes its marks.
     assert class_.codes(api.ok(class_.put(codes={"R/2": "E"}, version=2)))["R/2"] == "E"
 
 
-def test_of_an_old_version_what_concerns_others_is_taken(api, class_):
+def test_marks_of_other_students_are_taken_of_an_old_version(api, class_):
     api.ok(class_.put(codes={"R/1": "P"}))
     api.ok(class_.put(codes={"R/2": "A"}, version=1))
 
@@ -95,7 +95,7 @@ def test_of_an_old_version_what_concerns_others_is_taken(api, class_):
     assert (class_.codes(register), register["version"]) == ({"R/1": "P", "R/2": "A", "R/3": "L"}, 3)
 
 
-def test_a_default_fills_what_is_empty_and_replaces_nothing(api, class_):
+def test_a_default_fills_empty_marks_and_replaces_none(api, class_):
     api.ok(class_.put(codes={"R/1": "A"}))
 
     register = api.ok(class_.put(default="p", submit=True))
@@ -109,7 +109,7 @@ def test_a_default_marks_students_who_came_after_the_day_too(api, class_):
     assert class_.codes(class_.take(5)) == {"R/1": "P", "R/2": "P", "R/3": "P"}
 
 
-def test_what_is_left_out_of_a_mark_stays_and_null_clears_it(api, class_):
+def test_members_left_out_of_a_mark_stay_and_null_clears_them(api, class_):
     student = class_.students["R/1"]
 
     def mark(version, **members):
@@ -121,7 +121,7 @@ def test_what_is_left_out_of_a_mark_stays_and_null_clears_it(api, class_):
     assert mark(1, note="The bus") == ("L", "The bus", "08:15")
     assert mark(2, arrived=None) == ("L", "The bus", None)
     assert mark(3, arrived="00:00") == ("L", "The bus", "00:00")
-    # Who is not late did not arrive late.
+    # A student who is not late has no time of arrival.
     assert mark(4, code="A") == ("A", "The bus", None)
     assert mark(5, note=None) == ("A", None, None)
     assert mark(6, code=None) == (None, None, None)
@@ -333,7 +333,9 @@ def test_a_code_that_changes_later_rewrites_no_past_day(api, class_):
     assert api.ok(class_.put(codes={"R/3": "A"}, version=1))["marks"][2]["kind"] == "EXCUSED"
 
 
-def test_who_leaves_keeps_the_mark_and_who_is_withdrawn_is_not_in_it(api, make, class_):
+def test_students_who_leave_or_withdraw_keep_their_marks_and_are_in_no_register_without_one(
+    api, make, class_
+):
     class_.take()
     api.ok(
         api.patch(
@@ -359,7 +361,7 @@ def wrong(class_, **body):
     return answer.get_json()["errors"]["json"]
 
 
-def test_what_can_not_be_marked_is_422_and_nothing_is_stored(api, make, class_, make_other):
+def test_invalid_marks_are_422_and_nothing_is_stored(api, make, class_, make_other):
     arm = make.batch(class_.cohort)
     class_.admit(1, arm["id"])
     stranger = make_other.student()

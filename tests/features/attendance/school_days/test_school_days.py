@@ -17,7 +17,7 @@ def days(api, first, last):
     return {day["date"]: (day["parts"], day["name"]) for day in school_days}
 
 
-def test_school_days_are_those_of_the_terms_on_weekdays(api, make, class_):
+def test_school_days_are_the_weekdays_of_terms(api, make, class_):
     class_.set(weekdays=[1, 2, 3, 4, 5], parts="HALF_DAYS")
     monday = today() - timedelta(days=today().weekday() + 14)
     week = [str(monday + timedelta(days=number)) for number in range(7)]
@@ -41,7 +41,7 @@ def test_school_days_are_those_of_the_terms_on_weekdays(api, make, class_):
     assert {day["date"]: (day["parts"], day["name"]) for day in answered} == changed
     term = {"id": class_.term["id"], "term": "FIRST"}
     assert answered[0]["term"] == term
-    # What is said of a whole day takes the place of what was said of its halves.
+    # An exception for a whole day takes the place of exceptions for its halves.
     class_.say({"date": week[3], "status": "USUAL"}, {"date": week[2], "status": "USUAL", "name": "x"})
     assert days(api, week[2], week[3]) == {week[2]: (both, None), week[3]: (both, None)}
     class_.say({"date": week[2], "status": "CLOSED"}, {"date": week[2], "status": "OPEN", "part": "MORNING"})
@@ -107,7 +107,7 @@ def test_a_day_with_a_register_is_not_made_usual_where_that_closes_it(api, class
      [{"date": "2026-02-03", "status": "OPEN", "name": "\0"}],
      [{"date": str(date(2026, 1, 1) + timedelta(days=n)), "status": "OPEN"} for n in range(401)]],
 )  # fmt: skip
-def test_what_can_not_be_said_of_days_is_422(api, said):
+def test_invalid_days_are_422(api, said):
     assert api.put("/school-days", {"days": said}).status_code == 422
 
 

@@ -48,7 +48,7 @@ def test_settings_are_changed_one_by_one_and_on_record(other_api):
      ("weekdays", 5), ("roll_up", None), ("lock_after", 61), ("lock_after", -1), ("lock_after", "7"),
      ("chronic_percent", 0), ("chronic_percent", 101), ("families_read", "ALL"), ("time_zone", "UTC")],
 )  # fmt: skip
-def test_what_is_no_setting_is_422(api, member, value):
+def test_an_invalid_setting_is_422(api, member, value):
     answer = api.patch("/attendance-settings", {member: value})
 
     assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [member])
@@ -66,7 +66,7 @@ def test_parts_stay_while_the_current_term_has_a_register_of_a_day(api, make, cl
     class_.set(parts="HALF_DAYS", chronic_percent=5)
     api.ok(api.delete(f"/registers/{register['id']}"))
     class_.set(parts="DAY")
-    # That of a term that is over hinders nothing.
+    # A register of a term that is over hinders nothing.
     class_.take()
     over = {**class_.calendar, "end_date": str(today() - timedelta(days=1))}
     api.ok(api.put(f"/terms/{class_.term['id']}/calendar", over))

@@ -141,7 +141,7 @@ def arm(rehearsed, original):
 
 @pytest.fixture(scope="module")
 def sheet(original):
-    """What is printed of the term as it was made."""
+    """The printed register of the term as it was made."""
     return original[1]
 
 
@@ -290,7 +290,9 @@ def test_corrections_count_and_a_draft_does_not(api, make, arm):
     assert totals(arm.sheet()) == sums_of(arm) | {number: moved[number]}
 
 
-def test_who_came_after_the_term_is_neither_printed_nor_summed_and_who_left_after_it_is(api, make, arm):
+def test_a_student_who_came_after_the_term_is_not_printed_nor_summed_and_a_leaver_of_its_last_day_is(
+    api, make, arm
+):
     later, leaver = make.student(), make.student()
     ends = date.fromisoformat(arm.calendar["end_date"])
     path = f"/cohorts/{arm.cohort['id']}"
@@ -304,7 +306,7 @@ def test_who_came_after_the_term_is_neither_printed_nor_summed_and_who_left_afte
     assert sums_of(arm).keys() == {*arm.students, leaver["admission_number"]}
 
 
-def test_what_is_refused(api, make, term, make_other):
+def test_unknown_arms_and_terms_are_refused_and_an_empty_arm_has_no_rows(api, make, term, make_other):
     theirs = make_other.cohort()["id"]
     assert term.printed(batch=theirs).get_json()["errors"]["query"] == {"batch": ["no such batch"]}
     assert term.printed(batch=str(uuid4())).get_json()["errors"]["query"] == {"batch": ["no such batch"]}

@@ -15,7 +15,7 @@ from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
 original, week = prepared_for_each(Week)
 
 
-def test_the_sheet_has_a_column_for_each_open_part_and_what_is_stored(api, week):
+def test_the_sheet_has_a_column_for_each_open_part_and_the_stored_codes(api, week):
     api.ok(
         api.put(
             "/school-days",
@@ -114,7 +114,7 @@ def test_which_sheet_is_refused(api, week):
     assert outside.get_json()["message"] == f"School is open on no day of the week of {monday(back=60)}."
 
 
-def test_what_is_filled_in_is_stored_and_a_complete_register_submitted(api, week):
+def test_filled_cells_are_stored_and_a_complete_register_submitted(api, week):
     cells = {
         "R/1": {week.column(0): "p", week.column(0, "PM"): "P", week.column(1): "P"},
         "R/2": {week.column(0): "A", week.column(0, "PM"): "L"},
@@ -147,7 +147,7 @@ def test_what_is_filled_in_is_stored_and_a_complete_register_submitted(api, week
     assert len(week.log()) == 5
 
 
-def test_who_was_in_the_class_by_the_day_and_is_blank_leaves_the_register_open(api, week):
+def test_a_blank_student_who_was_in_the_class_by_the_day_leaves_the_register_open(api, week):
     week.monday = monday()
     day = today().weekday()
     api.ok(api.patch("/attendance-settings", {"weekdays": [1, 2, 3, 4, 5, 6, 7]}))
@@ -207,7 +207,7 @@ def test_the_sheet_of_another_class_and_one_without_its_week_are_refused(api, ma
     assert "Week on the sheet Details is no Monday" in answer.get_json()["message"]
 
 
-def test_what_changed_since_the_download_is_refused_naming_row_and_person(api, week):
+def test_a_mark_changed_since_the_download_is_refused_naming_row_and_person(api, week):
     api.ok(week.mark(0, codes={"R/1": "P", "R/2": "P"}))
     workbook = week.workbook()
     api.ok(week.mark(0, codes={"R/2": "A"}, version=1))
@@ -227,14 +227,14 @@ def test_what_changed_since_the_download_is_refused_naming_row_and_person(api, w
     assert week.log()[-1][2]["forced"] is True
 
 
-def test_who_uploads_their_own_sheet_again_is_not_in_their_own_way(api, week):
+def test_an_uploader_of_their_own_sheet_again_is_not_in_their_own_way(api, week):
     workbook = week.workbook()
     assert counts(week.upload(fill(workbook, {"R/1": {week.column(0): "P"}}))) == (3, 1, 0, 0, 2)
     assert counts(week.upload(fill(workbook, {"R/1": {week.column(0): "A"}}))) == (3, 0, 1, 0, 2)
     assert week.marks(0)["R/1"] == "A"
 
 
-def test_a_dry_run_stores_nothing_and_says_what_would_change(api, week):
+def test_a_dry_run_stores_nothing_and_answers_the_changes(api, week):
     api.ok(week.mark(0, codes={"R/1": "P"}))
     workbook = week.workbook()
     workbook["Register"].delete_rows(4)
@@ -299,7 +299,7 @@ def test_a_day_that_was_closed_since_and_one_too_old_are_refused(api, make, week
     assert counts(week.upload(content)) == (3, 1, 0, 0, 2)
 
 
-def test_a_student_who_came_with_a_mark_of_another_arm_stays_on_the_sheet(api, make, week):
+def test_a_student_moved_to_another_arm_with_a_mark_stays_on_the_sheet(api, make, week):
     api.ok(week.mark(0, codes={"R/1": "P"}))
     arm = make.batch(week.cohort)
     make.enrolled(week.cohort, {"id": week.students["R/1"]}, batch=arm["id"])
@@ -333,7 +333,7 @@ def test_marks_come_back_from_a_spreadsheet_program(api, make, week, tmp_path):
     assert "(007)" in row["message"]
 
 
-def test_who_left_or_came_in_the_week_is_in_it_for_those_days(api, week):
+def test_students_who_left_or_came_in_the_week_are_in_it_for_their_days(api, week):
     enrollment = f"/cohorts/{week.cohort['id']}/enrollment"
     for name, day in (("R/1", 0), ("R/2", 2), ("R/3", 7)):
         body = {"students": [week.students[name]], "batch": week.batch, "started_on": week.day(day)}

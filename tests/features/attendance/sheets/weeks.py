@@ -19,7 +19,7 @@ STUDENT = ("admission_number", "first_name", "last_name")
 
 
 class Week(Kept):
-    """A class that is called twice a day, and the sheet of last week, of which no day is to come."""
+    """A class that is called twice a day, and the sheet of last week, whose days are all past."""
 
     def __init__(self, make: Factory, students: int = 3, **settings: Any) -> None:
         super().__init__(make, students, **{"parts": "HALF_DAYS", "weekdays": [1, 2, 3, 4, 5], **settings})
@@ -88,6 +88,6 @@ def fill(workbook: Workbook, cells: dict[str, dict[str, Any]]) -> bytes:
 
 
 def csv_of(workbook: Workbook) -> bytes:
-    """What a spreadsheet program saves of the sheet as comma-separated values."""
+    """The sheet as a spreadsheet program saves it with comma-separated values."""
     rows = workbook["Register"].iter_rows(values_only=True)
     return "\r\n".join(",".join(str(value or "") for value in row) for row in rows).encode()
