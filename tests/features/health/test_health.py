@@ -1,4 +1,4 @@
-"""Health: what it answers, and that a database that is silent holds one thread alone."""
+"""Health: its answers, and that a silent database holds one thread alone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_process_is_alive_while_the_database_is_not(api, app, monkeypatch):
     assert stranger.get("/health/live").status_code == 200
 
 
-def test_a_check_holds_one_thread_and_the_others_are_told_what_the_last_one_found():
+def test_a_check_holds_one_thread_and_the_others_get_the_last_result():
     begun, go = Event(), Event()
     states = iter([True, False])
 

@@ -51,7 +51,7 @@ def user(make):
     return make.user()["user"]
 
 
-def test_whoever_is_linked_is_the_user(api, make, user, provider):
+def test_a_linked_person_is_the_user(api, make, user, provider):
     ada = outside(api, provider, permissions=["read:users"])
     assert is_not_linked(ada.get("/me"))
     assert is_not_linked(ada.get("/users"))
@@ -65,14 +65,14 @@ def test_whoever_is_linked_is_the_user(api, make, user, provider):
         == api.ok(api.get("/me"))["user"]["first_name"] + " " + api.ok(api.get("/me"))["user"]["last_name"]
     )
     assert ada.ok(ada.get("/me"))["user"] == user
-    # Their roles decide, whatever the token says.
+    # Their roles decide, and not the token.
     assert ada.get("/users").status_code == 403
     api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:users")["id"]}))
     assert ada.get("/users").status_code == 200
     [entry] = api.ok(api.get("/audit?entity=identity"))["data"]
     assert (entry["action"], entry["entity_id"]) == ("create", made["id"])
     assert entry["new"] == {"issuer": provider.url, "way": "ADMINISTRATOR", "user": user["id"]}
-    # What the user does is the user's.
+    # The linked person acts as the user.
     ada.ok(ada.delete(f"/users/{user['id']}/sessions"))
     assert api.ok(api.get("/audit?entity=user&pageSize=1"))["data"][0]["actor"] == user["id"]
 
@@ -138,7 +138,7 @@ def test_all_but_the_first_request_are_one_message(api, make, user, provider, me
         assert counted == [2, 1, 1]
 
 
-def test_what_is_written_is_a_few_messages(api, make, user, provider, messages):
+def test_linking_and_unlinking_are_a_few_messages(api, make, user, provider, messages):
     student = an_account(api, make)
     code = code_of(api, student)
     with messages() as linked:
@@ -203,8 +203,8 @@ def test_a_deleted_users_link_opens_nothing_and_stays(api, user, provider):
     assert len(listed(api, user)) == 1
 
 
-class TestWhoLinks:
-    def test_what_is_refused(self, api, make, make_other, user, provider):
+class TestLinking:
+    def test_invalid_unknown_and_too_many_links_are_refused(self, api, make, make_other, user, provider):
         for body, field in (
             ({"issuer": "https://unknown.example.org"}, "issuer"),
             ({"issuer": ""}, "issuer"),
@@ -235,7 +235,7 @@ class TestWhoLinks:
         assert link(api, user, provider, "one more").status_code == 409
         assert len(listed(api, user)) == 5
 
-    def test_nobody_links_who_may_do_more(self, api, make, user, provider):
+    def test_nobody_links_a_user_with_more_permissions(self, api, make, user, provider):
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:metrics", reach="OWN")["id"]}))
         made = api.ok(link(api, user, provider))
 
@@ -412,7 +412,7 @@ def with_own_password(api, make, user):
 
 
 class TestPassword:
-    def test_who_knows_the_password_links_their_account(self, api, make, user, provider):
+    def test_a_person_who_knows_the_password_links_their_account(self, api, make, user, provider):
         with_own_password(api, make, user)
         ada = outside(api, provider)
 
@@ -428,7 +428,7 @@ class TestPassword:
         for client in (api, api.using(token=provider.token(azp="ada", sub="ada", school_id=str(api.school)))):
             assert by_password(client, user).status_code == 403
 
-    def test_wrong_ones_count_with_those_of_sign_ins_and_are_on_record(self, api, make, user, provider):
+    def test_wrong_passwords_count_with_wrong_sign_ins_and_are_on_record(self, api, make, user, provider):
         ada = outside(api, provider)
         wrong = {"code": 401, "message": "The username or the password is wrong."}
         for _ in range(5):
@@ -445,7 +445,7 @@ class TestPassword:
         assert user["username"] not in str(refused)
         assert listed(api, user) == []
 
-    def test_what_is_refused(self, api, make, make_other, user, provider):
+    def test_invalid_unknown_and_too_many_links_are_refused(self, api, make, make_other, user, provider):
         ada, deleted = outside(api, provider), make.user()["user"]
         for body, field in (
             ({"username": "a"}, "password"),
@@ -491,7 +491,7 @@ class TestPassword:
         )
 
     def test_one_that_a_given_password_made_ends_with_that_password(self, api, make, provider):
-        """Whoever gave it may have linked themselves."""
+        """The giver of the password may have linked themselves."""
         for change in ("own", "invitation"):
             user = make.user()["user"]
             ada = outside(api, provider, change)

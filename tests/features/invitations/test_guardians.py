@@ -104,7 +104,7 @@ def test_it_needs_the_rights_of_both_acts(family):
 @pytest.mark.parametrize(
     "fields", [{"batch": str(uuid4())}, {"batch": ""}, {"batch": 1}, {"days": 0}, {"days": 31}, {"x": 1}]
 )
-def test_what_is_no_class_or_no_time_is_refused(family, fields):
+def test_an_unknown_class_and_an_invalid_time_are_refused(family, fields):
     assert family.give(**fields).status_code == 422
     assert family.account(family.mother) is None
 

@@ -96,7 +96,7 @@ class TestCodes:
     @pytest.mark.parametrize(
         "typed", ["", "K1QM", "K1QM-40Z9-XDRU", "K1QM-40Z9-XDR12", "\uff2b1QM-40Z9-XDR1", "\0" * 12]
     )
-    def test_what_can_be_no_code_has_no_hash(self, typed):
+    def test_a_text_that_can_be_no_code_has_no_hash(self, typed):
         assert code_hashes(typed, SigningKeys((SigningKey.generate(),))) == []
 
     def test_an_older_key_still_finds_a_code(self):
@@ -125,7 +125,7 @@ def test_an_invitation_is_taken(api, person, make, caplog):
     assert own.ok(own.get("/me"))["user"] == person
     assert is_refused(take(api, made["code"]))
     api.ok(sign_in(api, person))
-    # Who did what is on record, and the code nowhere.
+    # Actor and act are on record, and the code nowhere.
     changes = entries(api, "invitation")
     assert [(change["action"], change["entity_id"]) for change in changes] == [
         ("update", made["id"]),
@@ -169,7 +169,7 @@ def test_a_password_that_is_refused_uses_nothing_up(api, person, monkeypatch):
     api.ok(take(api, code))
 
 
-def test_whatever_ends_an_invitation_the_refusal_is_one(api, make, other_api, make_other):
+def test_the_refusal_is_the_same_for_every_end_of_an_invitation(api, make, other_api, make_other):
     ended = {}
 
     def invited(why):
@@ -208,7 +208,7 @@ def test_whatever_ends_an_invitation_the_refusal_is_one(api, make, other_api, ma
         assert is_refused(take(api, code)), why
 
 
-def test_whose_account_becomes_a_guardians_is_not_entered_by_the_code_of_who_may_not_read_results(api, make):
+def test_a_code_of_a_caller_without_read_results_ends_when_the_account_becomes_a_guardians(api, make):
     user, guardian = make.user()["user"], make.guardian(make.student())
     code = code_of(make.caller("write:users"), user, everybody=True)
 
@@ -217,8 +217,8 @@ def test_whose_account_becomes_a_guardians_is_not_entered_by_the_code_of_who_may
     assert is_refused(take(api, code))
 
 
-class TestWhoMayInvite:
-    def test_nobody_invites_who_may_do_more(self, api, make):
+class TestPermissions:
+    def test_nobody_invites_a_user_with_more_permissions(self, api, make):
         user = an_account(api, make)
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:metrics")["id"]}))
         caller = make.caller("write:users", "read:users", "read:results")
@@ -235,7 +235,7 @@ class TestWhoMayInvite:
         assert len(api.ok(api.get(f"/invitations?user={user['id']}"))["data"]) == 1
         api.ok(invite(make.caller("write:users", "read:metrics", "read:results"), user))
 
-    def test_what_is_own_to_them_is_needed_for_the_whole_school(self, api, make):
+    def test_an_own_permission_of_the_user_is_needed_for_the_whole_school(self, api, make):
         user = an_account(api, make)
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:metrics", reach="OWN")["id"]}))
 
@@ -268,7 +268,7 @@ class TestWhoMayInvite:
 
 
 class TestOneself:
-    def test_nobody_invites_themselves_whatever_they_may_do(self, api, make):
+    def test_nobody_invites_themselves_with_any_permissions(self, api, make):
         student, me = an_account(api, make), api.ok(api.get("/me"))["user"]
         lesser = make.caller("write:users")
 
@@ -350,7 +350,7 @@ class TestOneself:
         assert entries(api, "invitation")[0]["old"] == {"user": own["id"]}
 
 
-class TestWhom:
+class TestInvitees:
     def test_the_students_of_a_batch_in_the_order_of_the_class_list(self, api, make):
         cohort = make.cohort()
         names = ("Zainab", "Ẹniọlá", "Ada", "Émeka")
@@ -406,7 +406,7 @@ class TestWhom:
             ({"users": [UNKNOWN_ID], "emails": ["ada@example.com"]}, "emails"),
         ],
     )
-    def test_what_is_refused(self, api, body, field):
+    def test_invalid_members_are_refused(self, api, body, field):
         answer = api.post("/invitations", body)
 
         assert answer.status_code == 422
@@ -480,7 +480,7 @@ def test_thirty_wrong_codes_of_an_address_are_enough_and_a_right_one_is_let_in(a
     api.ok(take(api, code))
 
 
-def test_of_twenty_who_take_it_at_once_one_does(committing):
+def test_of_twenty_takers_at_once_one_takes_an_invitation(committing):
     api = committing.api
     user = an_account(api, committing)
     code = code_of(api, user)
@@ -494,7 +494,7 @@ def test_of_twenty_who_take_it_at_once_one_does(committing):
     api.ok(sign_in(api, user, f"correct horse battery {answers.index(200)}"))
 
 
-def test_of_twenty_who_invite_one_at_once_a_single_code_is_valid(committing):
+def test_of_ten_invitations_at_once_a_single_code_of_each_user_is_valid(committing):
     api = committing.api
     users = [an_account(api, committing) for _ in range(3)]
 
@@ -510,7 +510,7 @@ def test_of_twenty_who_invite_one_at_once_a_single_code_is_valid(committing):
     assert api.ok(api.get("/invitations"))["total"] == 3
 
 
-def test_a_student_who_was_invited_and_has_a_photo_can_be_deleted(api, make):
+def test_an_invited_student_with_a_photo_can_be_deleted(api, make):
     student = make.student()
     code = code_of(api, {"id": student["user"]})
     store_ways_in(api.school, student["user"], invitation=False)

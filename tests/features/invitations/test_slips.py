@@ -44,7 +44,7 @@ def issuer(api, monkeypatch):
 
 
 def class_of(make, number):
-    """A class of whom some have names that could do harm."""
+    """A class of students, some with names that could do harm."""
     cohort = make.cohort()
     students = [
         make.student(first_name=first, last_name=last)
@@ -85,7 +85,7 @@ def test_a_class_of_twelve_has_ten_slips_on_its_first_page(api, make, issuer):
     ):
         assert unicodedata.normalize("NFC", name) in " ".join(written.split())
     assert misplaced(pdf) == []
-    # Whoever has no telephone types it, from one line: the page then knows the school.
+    # A person without a telephone types it, from one line: the page then knows the school.
     to_type = f"{ISSUER}/invitation?school={api.school}"
     assert written.split().count(to_type) == 12
     addresses = [[code.text for code in zxingcpp.read_barcodes(page)] for page in pages(pdf)]

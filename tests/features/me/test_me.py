@@ -1,4 +1,4 @@
-"""GET /me: who the caller is, what they may do and to whom they are related."""
+"""GET /me: the caller's account, permissions and relations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_administrator(api, place):
 
 
 @pytest.mark.parametrize("reach", ["SCHOOL", "OWN"])
-def test_a_teacher_is_told_what_they_teach_whatever_their_reach(arms, make, own, messages, reach):
+def test_a_teacher_of_any_reach_is_told_their_classes_and_subjects(arms, make, own, messages, reach):
     employee = make.employee()
     account = make.account_of(employee)
     teacher = own.caller(account, "read:students", reach=reach)
@@ -79,7 +79,7 @@ def test_a_teacher_is_told_what_they_teach_whatever_their_reach(arms, make, own,
     assert profile["employee"]["title"] == employee["title"]
 
 
-def test_a_student_is_told_who_they_are(arms, make, own):
+def test_me_of_a_student_has_their_own_record(arms, make, own):
     student = own.student(arms.in_a[0], "read:students")
 
     profile = me(student)

@@ -1,4 +1,4 @@
-"""Writes that change records whose id is no entry's: each gives the request, and resources that it tells of."""
+"""Writes that change records without an entry of their id: each gives the request, and the resources it tells of."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def publishes_another_version(api, make):
 
 
 @scene
-def publishes_another_version_without_who_has_left(api, make):
+def publishes_another_version_without_a_leaver(api, make):
     arms = Arms(make, 2, 1)
     first, _ = arms.published()
     leaver = arms.students[arms.first][0]
@@ -176,8 +176,8 @@ def publishes_another_version_without_who_has_left(api, make):
 
 
 @scene
-def erases_a_student_whom_a_version_leaves_out(api, make):
-    send, _ = publishes_another_version_without_who_has_left(api, make)
+def erases_a_student_left_out_by_a_version(api, make):
+    send, _ = publishes_another_version_without_a_leaver(api, make)
     [version] = api.ok(send())
     [leaver] = version["left"]
     return lambda: api.delete(f"/students/{leaver}/data"), {"students", "publications"}

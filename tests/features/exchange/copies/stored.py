@@ -10,7 +10,7 @@ from school_service.core.database import db
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
-# Tables of no record: of security, of what is kept for the service itself, and pictures, of which records have digests.
+# Tables of no record: of security, of the service itself, and pictures: records have their digests.
 OF_NO_RECORD = {
     *("audit_entries", "change_sets", "counters", "idempotency_keys", "invitations", "issued_transcripts"),
     *("left_out_students", "permissions", "pictures", "user_identities", "user_sessions"),
@@ -35,7 +35,7 @@ SETTINGS = {
     "result_settings": "result-settings",
     "school_settings": "settings",
 }
-# The resource whose record a row is part of, and the columns of its key.
+# The resource of the record that a row is part of, and the columns of its key.
 RECORD_OF = {
     "absences": ("absences", "assessment_id"),
     "assessments": ("assessments", "id"),

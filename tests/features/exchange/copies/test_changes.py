@@ -125,7 +125,7 @@ def test_a_user_deleted_from_a_page_that_is_being_read_is_missed_by_no_copy(api,
     assert {("users", user) for user in users} <= copy.keys()
 
 
-def test_what_is_hidden_with_an_assessment_is_told(api, make):
+def test_scores_and_absences_hidden_with_an_assessment_are_deleted_in_the_changes(api, make):
     taught = make.taught(2)
     assessment = make.assessment(taught.subject, taught.term)
     entry = make.entry(assessment, taught.students[0], taught.cohort["id"])["id"]

@@ -17,7 +17,7 @@ from tests.features.exchange.copies.stored import OF_NO_RECORD, RECORD_OF, SETTI
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
-def test_what_a_write_changes_of_other_records_is_told(scene, api, make, place):
+def test_a_writes_changes_of_other_records_are_told(scene, api, make, place):
     send, expected = scene(api, make)
 
     said = changed(api, place, send)
@@ -42,7 +42,7 @@ def test_every_table_is_of_a_record_or_of_none():
     assert tables == {*RECORD_OF, *SETTINGS, *OF_NO_RECORD}
 
 
-def test_what_fails_tells_nothing(api, make):
+def test_a_failed_write_and_a_reading_tell_nothing(api, make):
     room = make.classroom()["name"]
     _, head = export(api)
 

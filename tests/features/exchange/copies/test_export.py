@@ -43,7 +43,7 @@ def test_each_resource_is_read_by_ids(name, api, taught):
     assert records(response.get_data(as_text=True).splitlines()) == everything
 
 
-def test_what_is_named_has_gone_before(api, taught):
+def test_a_record_comes_after_the_records_it_names(api, taught):
     seen = set()
     for line in api.get("/export").get_data(as_text=True).splitlines()[1:]:
         row = json.loads(line)
@@ -62,7 +62,7 @@ def test_what_is_named_has_gone_before(api, taught):
         seen.add(row["id"])
 
 
-def test_it_is_zipped_for_who_takes_that(api, taught):
+def test_an_export_is_zipped_for_a_client_that_accepts_gzip(api, taught):
     plain = api.get("/export", headers={"Accept-Encoding": "identity"})
     zipped = api.get("/export", headers={"Accept-Encoding": "gzip"})
 

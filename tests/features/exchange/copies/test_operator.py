@@ -1,4 +1,4 @@
-"""What an operator does to a school is told to those who keep copies, or their cursors are gone."""
+"""An operator's changes of a school are told to the keepers of copies, or their cursors are gone."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_school_of_an_older_release_begins_anew_each_time_that_it_is_restored(
 # The export.
 
 
-def test_the_operators_export_is_that_of_the_api_and_on_record(committing, tenancy, tmp_path):
+def test_the_operators_export_equals_the_apis_and_is_on_record(committing, tenancy, tmp_path):
     api = committing.api
     committing.taught(2)
     path = tmp_path / "school.ndjson"

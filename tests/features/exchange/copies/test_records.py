@@ -1,4 +1,4 @@
-"""Records of an export are those of the GETs, byte for byte; members that are left out are named here."""
+"""Records of an export equal the answers of the GETs, byte for byte; members left out are named here."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def differing(shown, record, left_out, place):
 
 
 def of_record(name, shown, record):
-    """Find the record in what its GET shows; None if that is of another one."""
+    """Find the record in the answer of its GET; None if the answer is of another one."""
     if isinstance(shown, dict):
         same = name != "contacts" or shown["id"] == record["id"]
         return shown if same else None
@@ -176,7 +176,7 @@ def records(committing):
     return [(line["resource"], line["id"], line["record"]) for line in map(read, lines)]
 
 
-def test_each_member_is_that_of_the_get(committing, records):
+def test_each_member_equals_the_member_of_the_get(committing, records):
     wrong, compared = [], set()
     for name, _, record in records:
         if name in WITHOUT_GET or name == "settings":
@@ -190,7 +190,7 @@ def test_each_member_is_that_of_the_get(committing, records):
     assert compared == set(NAMES) - WITHOUT_GET - {"settings"} == PATHS.keys()
 
 
-def test_each_member_of_settings_is_that_of_the_get(committing, records):
+def test_each_member_of_settings_equals_the_member_of_the_get(committing, records):
     settings = {key: record for name, key, record in records if name == "settings"}
 
     assert settings.keys() == {resource.only for resource in RESOURCES if resource.only is not None}
@@ -233,7 +233,7 @@ def test_lists_and_submissions_are_as_they_are_stored(committing, records):
             assert sorted(shown) == [(batch["batch"], batch["submitted_at"]) for batch in record["batches"]]
 
 
-def test_nobody_who_acted_and_no_picture_is_in_a_record(records):
+def test_no_actor_and_no_picture_is_in_a_record(records):
     text = json.dumps([record for _, _, record in records if "card" not in record])
 
     assert "_by_name" not in text

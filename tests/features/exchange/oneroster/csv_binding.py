@@ -1,18 +1,19 @@
 """The CSV bindings of OneRoster 1.2 and 1.1 as far as a set of files is held against them: 1EdTech, final releases.
 
-Columns in their order, what is required, types, vocabularies and the manifest are those of the standard's own text, the
-final release 1.2 of September 2022, section 3, which IMS Japan still publishes (https://imsjapan.github.io/or12.html).
-Its correction 1.2.1, which has stood at https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv since 2023, is that of
-two programs that name it as their source, have nothing to do with each other or with this one, and agree:
+Columns in their order, required values, types, vocabularies and the manifest are the standard's own, of the final
+release 1.2 of September 2022, section 3, which IMS Japan still publishes (https://imsjapan.github.io/or12.html).
+Its correction 1.2.1, which has stood at https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv since 2023, is taken
+from two programs that name it as their source, have nothing to do with each other or with this one, and agree:
 LongsightGroup/oneroster on GitHub, which is run through 1EdTech's own sets for certification, and the gem meibo, in its
 profile "CSV Binding Final Release v1.2.1". To the tables of 1.2 it is one change here: `users` lost
 `resourceSourcedIds`, which is held here against 1.2, the release that the manifest names.
 
-Those of 1.1 are of the final release 1.1 (https://www.imsglobal.org/oneroster-v11-final-csv-tables), as two programs
-read it that have nothing to do with each other or with this one: Moodle's plugin (catalyst/moodle-enrol_oneroster, five
-files) and oat-sa/oneroster-import (config/v1.1). The former has the words for roles and grades, too.
+The columns of 1.1 are of the final release 1.1 (https://www.imsglobal.org/oneroster-v11-final-csv-tables), as two
+programs read it that have nothing to do with each other or with this one: Moodle's plugin
+(catalyst/moodle-enrol_oneroster, five files) and oat-sa/oneroster-import (config/v1.1). The former has the words for
+roles and grades, too.
 
-Each line is a column: `!` where a value is required in a set that is bulk, then what it may be. One rule of the text
+Each line is a column: `!` where a value is required in a set that is bulk, then its form. One rule of the text
 is not here: that no file is without rows (docs/why/oneroster.md says why such files are there, with their header).
 """
 
@@ -233,7 +234,7 @@ Rows = list[dict[str, str]]
 
 
 def columns_of(file: str, version: str = "1.2") -> list[tuple[str, bool, str]]:
-    """The columns of a file: name, whether a value is required, what it may be."""
+    """The columns of a file: name, whether a value is required, its form."""
     columns = []
     for line in (HEADER + BINDINGS[version][0][file]).strip().splitlines():
         if not line:
@@ -267,7 +268,7 @@ def read_zip(content: bytes, version: str = "1.2") -> tuple[dict[str, str], dict
 
 
 def _records(content: bytes, header: list[str]) -> list[list[str]]:
-    """The records of a file in UTF-8 without a byte order mark, whose lines end with CRLF (RFC 4180)."""
+    """The records of a file in UTF-8 without a byte order mark, with lines that end with CRLF (RFC 4180)."""
     text = content.decode("utf-8")
     assert not text.startswith("\ufeff")
     assert text.endswith("\r\n")
@@ -293,7 +294,7 @@ def _check(name: str, rows: Rows, files: dict[str, Rows], version: str) -> None:
 
 
 def _check_together(files: dict[str, Rows]) -> None:
-    """Hold against the binding what it says of several columns and files."""
+    """Hold the files against the binding's rules of several columns and files."""
     known = {"users": {row["sourcedId"] for row in files["users"]}}
     for row in files.get("demographics", []):
         assert fits(row["sourcedId"], "->users", known), "a demographic has the id of its user"

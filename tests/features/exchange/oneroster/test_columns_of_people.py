@@ -25,7 +25,7 @@ def columns_read(table):
 
 
 @pytest.mark.parametrize("model", [User, Student, Employee, Contact], ids=lambda model: model.__name__)
-def test_what_is_exported_of_a_person_says_so(model):
+def test_exported_columns_of_a_person_say_so(model):
     table = model.__table__
 
     assert columns_read(table) == {column.name for column in table.columns if fact_of(column).exported}, (

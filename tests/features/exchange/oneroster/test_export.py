@@ -139,7 +139,7 @@ def test_must_hold_13_headers_vocabularies_types_and_references_are_the_standard
 
 @pytest.fixture(scope="module")
 def standard_set(prepared, original, uncommitted_engine):
-    """The set of what every test begins with, which is the standard's."""
+    """The set of files of the records that every test begins with; it fits the standard."""
     with uncommitted(uncommitted_engine):  # an export is in the audit log
         content = prepared(lambda make: make.api.get(PATH).data)
     read_zip(content)
@@ -258,7 +258,7 @@ def test_the_form_teacher_of_longest_standing_is_primary(api, make, taught):
     assert [rows[account]["primary"] for account in accounts] == ["true", "false", "false"]
 
 
-def test_one_who_teaches_and_administers_has_one_primary_role(api, make, taught):
+def test_a_teacher_who_administers_has_one_primary_role(api, make, taught):
     employee = make.employee()
     account = make.account_of(employee)["id"]
     api.ok(api.patch(f"/teachers/{taught[1]['id']}/add_to_batch", {"teacher_id": employee["id"]}))
@@ -323,7 +323,7 @@ def test_text_of_several_lines_is_one_line_and_quotes_stay(api, make, taught):
     assert item["description"] == 'Read "Things Fall Apart", then write; hand in =SUM(A1)'
 
 
-def test_who_was_enrolled_before_the_session_begins_is_in_the_class_from_its_first_day(api, make):
+def test_a_student_enrolled_before_the_session_begins_is_in_the_class_from_its_first_day(api, make):
     session = make.session(start_date="2090-09-07", end_date="2091-07-20")
     make.enrolled(make.cohort(session=session))
 
@@ -367,7 +367,7 @@ def test_scores_and_absences(api, make, taught):
     assert (exempt["score"], exempt["scoreStatus"], exempt["missing"]) == ("", "exempt", "")
 
 
-def test_scores_of_who_dropped_the_subject_are_left_out(api, make):
+def test_scores_of_a_student_who_dropped_the_subject_are_left_out(api, make):
     session = make.session(current=True)
     cohort = make.cohort(session=session)
     (student,) = make.enrolled(cohort)
@@ -393,9 +393,7 @@ def test_scores_of_who_dropped_the_subject_are_left_out(api, make):
         ({"CA1": 0, "EXAM": 100}, {"CA1": "0", "EXAM": "100"}),
     ],
 )  # fmt: skip
-def test_weights_of_all_levels_are_those_of_the_categories_in_whole_percents(
-    api, make, taught, weights, whole
-):
+def test_categories_have_the_weights_of_all_levels_in_whole_percents(api, make, taught, weights, whole):
     stored = [
         *({"level": None, "category": category, "weight": weight} for category, weight in weights.items()),
         {"level": "SSS", "category": "CA1", "weight": 100},
@@ -468,7 +466,7 @@ def test_published_results(api, make, taught, state):
     assert result["studentSourcedId"] == account_of(api, first)
 
 
-def test_who_changed_arm_has_the_result_of_the_card_that_is_in_force(api, make):
+def test_a_mover_has_the_result_of_the_card_that_is_in_force(api, make):
     arms = Arms(make)
     arms.mark()
     (of_first,) = arms.published(arms.first)
@@ -498,7 +496,7 @@ def test_who_changed_arm_has_the_result_of_the_card_that_is_in_force(api, make):
     assert results() == ["61.00"]
 
 
-def test_the_results_of_who_left_and_has_a_card_are_there(api, make):
+def test_results_of_a_leaver_with_a_card_are_there(api, make):
     arms = Arms(make)
     arms.published(arms.first)
     leaver = arms.students[arms.first][0]
@@ -564,7 +562,7 @@ def test_files_follow_the_permissions(make, taught):
         ("read:employees", set()),
     ],
 )
-def test_without_a_permission_a_file_is_absent_and_so_is_whatever_refers_to_it(
+def test_without_a_permission_a_file_is_absent_and_so_are_the_files_that_refer_to_it(
     make, taught, lacking, expected
 ):
     given = [permission for permission in ALL if permission != lacking]
@@ -612,7 +610,7 @@ def test_a_column_is_blank_without_its_permission(api, make, taught):
         assert {users[who][name] for who, name in blank} == {""}
 
 
-def test_who_has_left_is_there_only_where_a_file_tells_of_them(api, make, taught):
+def test_a_deleted_user_is_there_only_where_a_file_tells_of_them(api, make, taught):
     """The account of a student who was deleted, and is in the session still: GET /users does not show it either."""
     student = taught[4][0]
     account = account_of(api, student)
@@ -696,7 +694,7 @@ def test_an_export_is_in_the_audit_log(api, make, taught):
 
 
 def test_all_files_tell_of_one_moment(committing):
-    """What is committed while the files are written is in none of them: the transaction is REPEATABLE READ."""
+    """A change committed while the files are written is in none of them: the transaction is REPEATABLE READ."""
     api, make = committing.api, committing
     cohort = make.cohort(session=make.session(current=True))
     make.enrolled(cohort)
@@ -731,7 +729,7 @@ def test_memory_does_not_grow_with_the_school(api, make, taught):
     _, cohort, subject, term, _ = taught
     ids = {"cohort": cohort["id"], "subject": subject["id"]}
     statements = MANY.format(**ids, assessment=make.assessment(subject, term)["id"])
-    export(api)  # what is made once is there
+    export(api)  # parts made once are there
 
     with in_transaction(SchoolBinding(school)), TemporaryFile() as file:
         connection = db.session.connection()
@@ -748,6 +746,6 @@ def test_memory_does_not_grow_with_the_school(api, make, taught):
 
 
 def resident(name):
-    """A figure of this process's memory, in bytes: what it has, or its peak, of libpq and zlib too."""
+    """A figure of this process's memory, in bytes: the present one, or its peak, of libpq and zlib too."""
     status = PROCESS.joinpath("status").read_text(encoding="ascii")
     return int(status.partition(f"{name}:")[2].split()[0]) * 1024
