@@ -1,4 +1,4 @@
-"""A student and an employee of whom something is stored in every table there is."""
+"""A student and an employee with rows in every table there is."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None
 
 
 def decide_promotion(make: Factory, seen: Observed, student: dict[str, Any]) -> None:
-    """Store what was decided of a student in a promotion, which they themselves made and undid."""
+    """Store the decision on a student in a promotion, which they themselves made and undid."""
     session = UUID(make.api.ok(make.api.get(f"/terms/{seen.term['id']}"))["sessionId"])
     signatures = {
         f"{act}_{name}": value

@@ -1,4 +1,4 @@
-"""Emptying what the audit log says of people who were erased: the operator's command."""
+"""Emptying the audit log's entries of erased people: the operator's command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def log_of(api):
 
 @pytest.fixture
 def erased(committing):
-    """A student and an employee whose data were erased."""
+    """An erased student and an erased employee."""
     api = committing.api
     people = {"students": make_student(committing), "employees": make_employee(committing)}
     for kind, person in people.items():
@@ -38,7 +38,7 @@ def erased(committing):
     return people
 
 
-def test_the_values_go_and_what_was_done_stays(committing, tenancy, erased):
+def test_the_values_of_an_entry_go_and_actor_and_action_stay(committing, tenancy, erased):
     api = committing.api
     before = log_of(api)
     assert str(before).lower().count(MARK) > 5
@@ -76,7 +76,7 @@ def test_roles_passwords_and_deletions_stay(committing, tenancy, erased):
     assert (nobody, None) in changes
 
 
-def test_of_those_who_were_not_erased_nothing_changes(committing, tenancy, erased):
+def test_entries_of_a_person_who_was_not_erased_stay(committing, tenancy, erased):
     api = committing.api
     other = make_employee(Factory(api))
     leave(api, "employees", other)
@@ -99,7 +99,7 @@ def test_scores_in_the_log_stay(committing, tenancy, erased):
     assert [entry for entry in log_of(api) if entry["entity"] in {"gradebook", "metric"}] == before
 
 
-def test_who_acted_has_the_pseudonym(committing, tenancy):
+def test_an_erased_actor_has_the_pseudonym(committing, tenancy):
     api = committing.api
     student = committing.student(
         first_name="Ada-Zxqvjk", last_name="Obi-Zxqvjk", username="ada", password="a password"

@@ -104,7 +104,7 @@ def as_told(value):
 
 
 def untold(rows, told):
-    """Say what the database has of a person and the document has not."""
+    """Name the rows of a person that are missing in the document."""
     faults = []
     for table, stored in rows.items():
         if table not in PLACES:
@@ -115,7 +115,7 @@ def untold(rows, told):
         shown = PLACES[table](told)
         columns = db.metadata.tables[table].columns
         for row in stored:
-            # What the metadata has not was added to the table by the test.
+            # A column outside the metadata was added to the table by the test.
             wanted = {
                 name: as_told(value)
                 for name, value in row.items()
@@ -132,7 +132,7 @@ def untold(rows, told):
 
 @pytest.fixture
 def people(committing, catalogue):
-    """Persons of whom together there is a row in every table: their rows, and their document."""
+    """Persons who together have a row in every table: their rows, and their document."""
     made = [
         ("students", make_student(committing)),
         ("students", make_graduate(committing)),
@@ -161,7 +161,7 @@ def test_every_row_and_every_column_is_told(people):
     assert with_rows == {table for rows, _ in documents for table in rows} == PLACES.keys()
 
 
-def test_what_the_audit_log_says_of_these_records_is_told(people, catalogue):
+def test_entries_of_the_audit_log_of_these_records_are_told(people, catalogue):
     for rows, told in people():
         ids = {row["id"] for stored in rows.values() for row in stored if "id" in row}
         query = text(
@@ -174,7 +174,7 @@ def test_what_the_audit_log_says_of_these_records_is_told(people, catalogue):
         logged = catalogue.execute(query, {"ids": sorted(ids)}).scalars().all()
 
         assert logged
-        # An administrator did all of it, of whom the person is told nothing.
+        # An administrator did all of it, and the person is told nothing of them.
         shown = [{name: entry[name] for name in entry if name != "change_set"} for entry in logged]
         by_another = [{**entry, **dict.fromkeys(OF_THE_ACTOR & entry.keys())} for entry in shown]
         # The last says that the copy was made, and was written after it.
@@ -216,7 +216,7 @@ def test_a_new_row_is_missed(people, catalogue):
     assert len(untold(rows, told)) == 2
 
 
-def test_what_is_not_told_is_hidden_for_a_reason():
+def test_hidden_columns_are_these():
     hidden = {
         f"{table}.{column.name}"
         for table in PLACES
@@ -224,7 +224,7 @@ def test_what_is_not_told_is_hidden_for_a_reason():
         if (fact := fact_of(column)) and not fact.told
     }
 
-    # Hashes and codes, another's name, and what may harm somebody else: see features/personal_data/stored.py.
+    # Hashes and codes, another's name, and values that may harm somebody else: see features/personal_data/stored.py.
     assert hidden == {
         "users.password_hash",
         *(f"user_sessions.{name}" for name in ("handle", "nonce", "code_hash", "code_challenge")),
@@ -259,7 +259,7 @@ def test_these_rows_are_gone_with_the_person():
     } == GONE
 
 
-def test_every_column_of_a_table_says_what_it_is():
+def test_every_column_of_a_table_has_its_fact():
     tables = db.metadata.tables
     # Of these no column has anything from its table.
     assert {table for table in PLACES if stored_in(tables[table]).fact is None} == {
@@ -278,7 +278,7 @@ def test_erasing_changes_these_columns_and_no_other(committing, catalogue, kind,
     api, person = committing.api, make(committing)
     if kind == "employees":
         api.ok(api.delete(f"/employees/{person['id']}?release=true"))
-        # What a school can't set by the API, and what a deletion has changed already.
+        # Columns that a school can't set by the API, or that a deletion has changed already.
         catalogue.execute(text(f"UPDATE users SET deleted_at = NULL WHERE id = '{person['user']}'"))
     else:
         removed = {"student_ids": [person["id"]]}

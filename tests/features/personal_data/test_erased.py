@@ -261,7 +261,7 @@ def test_an_erased_student_is_neither_changed_enrolled_nor_contacted(api, make, 
 
 
 @each_kind
-def test_the_audit_log_says_who_erased_whom_without_a_value(api, left, place, kind):
+def test_the_audit_log_names_the_eraser_and_the_person_without_a_value(api, left, place, kind):
     person = left(kind)
     parts = api.ok(api.get(path_of(kind, person)))
     headers = {"X-Request-ID": "the-erasing-request"}
@@ -306,7 +306,7 @@ def test_again_changes_nothing(api, left, kind):
 # Who is still here
 
 
-def test_a_student_who_is_enrolled_is_not_erased(api, people):
+def test_an_enrolled_student_is_not_erased(api, people):
     student = people["students"]
     before = api.ok(api.get(path_of("students", student)))
     for status in ("ACTIVE", "WITHDRAWN"):
@@ -391,7 +391,7 @@ def test_the_last_administrator_is_not_erased(api, make, left, place, kind):
 
 
 @each_kind
-def test_who_is_unknown_or_of_the_other_school_is_not_found(api, other_api, left, kind):
+def test_a_person_unknown_or_of_the_other_school_is_not_found(api, other_api, left, kind):
     person = left(kind)
 
     assert api.delete(f"/{kind}/{UNKNOWN_ID}/data").status_code == 404

@@ -1,4 +1,4 @@
-"""Telling what is stored of a guardian, and erasing it; and guardians of students who are erased."""
+"""Telling the stored data of a guardian, and erasing them; and guardians of erased students."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_all_that_is_stored_is_told(api, make):
         "user",
         "contact",
     }
-    # Not why they are stopped, nor by whom.
+    # Neither the reason of a stop, nor its author.
     assert "fights" not in str(document)
     assert not {"stop_reason", "stopped_by", "stopped_by_name"} & document["children"][1].keys()
 
@@ -78,7 +78,7 @@ def test_an_erased_guardian_is_a_pseudonym(api, make):
     assert api.put(link, {"relationship": "x"}).status_code == 409
 
 
-def test_a_guardian_of_who_is_enrolled_is_not_erased(api, make):
+def test_a_guardian_of_an_enrolled_student_is_not_erased(api, make):
     student, other = make.student(), make.student()
     guardian = make.guardian(student, other)
     api.ok(api.put(f"/students/{student['id']}/guardians/{guardian['id']}/stop", {"reason": "x"}))
@@ -136,7 +136,7 @@ def test_erasing_a_student_erases_guardians_without_account_and_other_child(api,
     assert api.ok(api.get(f"/students/{student['id']}/guardians")) == []
 
 
-def test_who_may_not_erase_the_account_erases_nothing(api, make):
+def test_a_clerk_who_may_not_erase_the_account_erases_nothing(api, make):
     guardian = make_guardian(make)
     clerk = make.caller("write:students", "write:users")
 
@@ -145,7 +145,7 @@ def test_who_may_not_erase_the_account_erases_nothing(api, make):
     assert data_of(api, guardian)["guardian"]["full_name"] == PRIVATE_OF_GUARDIAN["full_name"]
 
 
-def test_who_may_not_end_the_sessions_of_an_employee_erases_no_guardian_of_theirs(api, make):
+def test_a_clerk_who_may_not_end_an_employees_sessions_erases_no_guardian_with_their_account(api, make):
     clerk, guardian, employee = make.caller("write:students", "write:users"), make.guardian(), make.employee()
     user = make.account_of(employee)
     api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:employees")["id"]}))
@@ -160,7 +160,7 @@ def test_who_may_not_end_the_sessions_of_an_employee_erases_no_guardian_of_their
     assert api.ok(api.get(f"/guardians/{guardian['id']}"))["user"] == user["id"]
 
 
-def test_who_is_unknown_or_of_the_other_school_is_not_found(api, other_api, make):
+def test_a_guardian_unknown_or_of_the_other_school_is_not_found(api, other_api, make):
     guardian = make.guardian()
     for client, person in ((api, {"id": UNKNOWN_ID}), (other_api, guardian)):
         assert client.get(f"/guardians/{person['id']}/data").status_code == 404

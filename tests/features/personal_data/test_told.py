@@ -1,4 +1,4 @@
-"""Telling what is stored of a person."""
+"""Telling the stored data of a person."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_password_is_told_in_no_form(api, make, kind):
     assert "a password" not in whole
 
 
-def test_the_audit_log_tells_what_changed_and_who_only_where_it_was_the_person(api, make, place):
+def test_the_audit_log_tells_changes_and_names_no_actor_but_the_person(api, make, place):
     student = make.student(password="a password", username="ada")
     role = make.role("write:users")
     api.ok(api.put(f"/users/{student['user']}/roles", {"role": role["id"]}))
@@ -139,7 +139,7 @@ def test_a_score_of_a_deleted_assessment_is_told_too(api, make):
 
 
 @each_kind
-def test_who_is_unknown_is_not_found(api, kind):
+def test_an_unknown_person_is_not_found(api, kind):
     answer = api.get(f"/{kind}/{UNKNOWN_ID}/data")
 
     assert (answer.status_code, answer.get_json()["message"]) == (404, f"No such {kind[:-1]}.")

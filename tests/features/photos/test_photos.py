@@ -31,7 +31,7 @@ RED, BLUE = (254, 0, 0), (0, 0, 254)
 
 
 def picture(width=800, height=600, *, format="JPEG", orientation=None, mode="RGB"):
-    """Make a picture whose left half is red and whose right half is blue, with the place where it was taken."""
+    """Make a picture with a red left half and a blue right half, and with the place where it was taken."""
     image = Image.new(mode, (width, height), "red")
     image.paste("blue", (width // 2, 0, width, height))
     exif = Image.Exif()
@@ -227,7 +227,7 @@ def png_of(width, height, *chunks):
 
 
 def no_photos():
-    """Make what is no photo, by what it is."""
+    """Make files that are no photo, by their kind."""
     zeros = zlib.compress(b"\0" * (24 * 2**20), 9)
     return {
         "nothing": b"",
@@ -251,7 +251,7 @@ def no_photos():
     }
 
 
-def test_what_is_no_photo_is_refused(api, user):
+def test_a_file_that_is_no_photo_is_refused(api, user):
     for what, content in no_photos().items():
         answer = put(api, user, content)
         if what == "a jpeg with two sizes" and answer.status_code == 200:
@@ -306,8 +306,8 @@ def test_a_printer_that_hangs_is_busy(api, user, monkeypatch):
     assert photo_of(api, user).status_code == 404
 
 
-class TestWhoSets:
-    def test_nobody_sets_the_photo_of_who_may_do_more(self, api, make, user):
+class TestSetting:
+    def test_nobody_sets_the_photo_of_a_user_with_more_permissions(self, api, make, user):
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:metrics")["id"]}))
         caller = make.caller("write:users")
         api.ok(put(api, user, picture()))
@@ -316,7 +316,7 @@ class TestWhoSets:
             assert (answer.status_code, "read:metrics" in answer.get_json()["message"]) == (403, True)
         api.ok(put(make.caller("write:users", "read:metrics"), user, picture(100, 100)))
 
-    def test_what_is_own_to_the_user_is_needed_as_own(self, api, make, user):
+    def test_an_own_permission_of_the_user_is_needed_as_own(self, api, make, user):
         role = make.role("read:metrics", reach="OWN")
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
         caller = make.caller("write:users")
@@ -355,7 +355,7 @@ class TestWhoSets:
         assert photo_of(api, user).status_code == 200
 
 
-def test_two_at_once_leave_one_whole_photo(committing):
+def test_many_at_once_leave_one_whole_photo(committing):
     api = committing.api
     user = committing.user()["user"]
     sizes = [(100 + 20 * number, 100) for number in range(6)]
@@ -369,8 +369,8 @@ def test_two_at_once_leave_one_whole_photo(committing):
     assert opened(content).size in sizes
 
 
-class TestWhoSees:
-    """Who has no permission for all sees their own, and those of the students and form teachers they are related to."""
+class TestReaders:
+    """A reader without a permission for all sees their own, and those of related students and form teachers."""
 
     @pytest.fixture
     def school(self, api, make):

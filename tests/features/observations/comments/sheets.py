@@ -1,4 +1,4 @@
-"""A class whose terms are commented, and its comment sheets: downloaded, filled in, sent back."""
+"""A class with comments of terms, and its comment sheets: downloaded, filled in, sent back."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Said:
         return (api or self.api).put("/comments", named)
 
     def comments_by_number(self, **query: Any) -> dict[str, tuple[Any, ...]]:
-        """What is said of each student, by admission number."""
+        """The comments of each student, by admission number."""
         return {
             comment["student"]["admission_number"]: tuple(comment[name] for name in HEADER[3:])
             for comment in self.api.ok(self.get(**query))
@@ -90,7 +90,7 @@ class Said:
         return self.upload(self.sheet(*rows), **options)
 
     def log(self) -> list[tuple[str, str, Any, Any]]:
-        """What the audit log has of comments, the first first: action, admission number, old and new."""
+        """The audit log's entries of comments, the first first: action, admission number, old and new."""
         names = {student: number for number, student in self.students.items()}
         answer = self.api.ok(self.api.get("/audit", query_string={"entity": "comment", "pageSize": 1000}))
         return [

@@ -1,4 +1,4 @@
-"""What is said of students' terms, and how often they came."""
+"""Comments of students' terms, and how often they came."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_member_that_is_another_than_expected_is_not_replaced(api, class_):
     assert class_.comments_by_number()["C/1"] == (11, "Fair", None)
 
 
-def test_the_log_has_what_changed_and_of_texts_that_they_did(api, class_):
+def test_the_log_has_old_and_new_numbers_and_the_names_of_changed_texts(api, class_):
     term, hand = class_.term["id"], {"source": "hand"}
     api.ok(class_.put(row(class_, 1, times_present=3, form_teacher_comment="Good")))
     api.ok(class_.put(row(class_, 1, times_present=4, form_teacher_comment="Good"), row(class_, 2)))
@@ -173,7 +173,7 @@ def test_the_withdrawn_are_in_no_list(api, class_):
     assert class_.comments_by_number()["C/1"] == NOTHING
 
 
-def test_all_who_are_at_fault_are_named_and_nothing_is_stored(api, class_):
+def test_all_students_at_fault_are_named_and_nothing_is_stored(api, class_):
     class_.opened(100)
     stranger = str(uuid4())
 

@@ -27,7 +27,7 @@ def rows(workbook):
 # Download
 
 
-def test_it_has_everybody_with_what_is_stored(api, class_):
+def test_a_sheet_has_every_active_student_with_stored_comments(api, class_):
     enter(class_, "C/2", times_present=90, form_teacher_comment="=1+1", principal_comment="Ó dára")
     api.ok(api.patch(f"/students/{class_.students['C/3']}", {"status": "WITHDRAWN"}))
 
@@ -55,7 +55,7 @@ def test_excel_lets_no_more_be_typed_than_school_opened(class_, opened, most):
     assert (rule.type, rule.formula1, rule.formula2, str(rule.sqref)) == ("whole", "0", most, "D2:D4")
 
 
-def test_its_details_say_what_it_is(class_, place):
+def test_the_details_name_school_class_and_term(class_, place):
     class_.opened(124)
     details = dict(without_times(class_.workbook()["Details"]))
 
@@ -102,7 +102,7 @@ def test_a_downloaded_sheet_is_filled_in_and_sent_back(class_):
     assert class_.log() == log
 
 
-def test_what_is_blank_or_missing_stays(class_):
+def test_blank_and_missing_comments_stay(class_):
     for number in class_.students:
         enter(class_, number, times_present=10, form_teacher_comment="Good")
 
@@ -159,7 +159,7 @@ def test_every_bad_row_is_named_and_nothing_is_stored(class_):
     assert counts(class_.send(("C/1", 100, "x" * 500))) == (1, 1, 0, 0, 0)
 
 
-def test_who_is_withdrawn_is_not_in_the_batch(api, class_):
+def test_a_withdrawn_student_is_not_in_the_batch(api, class_):
     api.ok(api.patch(f"/students/{class_.students['C/3']}", {"status": "WITHDRAWN"}))
 
     assert bad_rows(class_.send(("C/1", 1), ("C/3", 1))) == [(3, "admission_number", "invalid")]
@@ -194,7 +194,7 @@ def test_other_ends_of_lines_are_no_change_of_a_text(make, class_):
     assert counts(class_.send(("C/1", 1, "Good. Kind."))) == (1, 0, 1, 0, 0)
 
 
-def test_a_dry_run_tells_what_would_change_and_stores_nothing(class_):
+def test_a_dry_run_answers_the_changes_and_stores_nothing(class_):
     enter(class_, "C/1", times_present=1, form_teacher_comment="Good")
     log = class_.log()
 
@@ -215,7 +215,7 @@ def test_a_dry_run_tells_what_would_change_and_stores_nothing(class_):
     assert class_.log() == log
 
 
-def test_what_was_changed_since_the_download_is_409_unless_forced(make, class_):
+def test_a_comment_changed_since_the_download_is_409_unless_forced(make, class_):
     enter(class_, "C/1", times_present=1, form_teacher_comment="Good")
     workbook = class_.workbook()
     other = make.caller("write:metrics")
@@ -246,7 +246,7 @@ def test_ones_own_earlier_upload_is_no_change_since(class_):
     assert class_.comments_by_number()["C/1"] == (None, "Better", None)
 
 
-def test_what_somebody_cleared_since_is_not_brought_back(make, class_):
+def test_a_comment_cleared_since_the_download_is_not_brought_back(make, class_):
     enter(class_, "C/1", form_teacher_comment="Good")
     workbook = class_.workbook()
     other = make.caller("write:metrics")

@@ -1,4 +1,4 @@
-"""A class whose behaviour is seen, and its metric sheets: downloaded, filled in, sent back."""
+"""A class with scores of behaviour, and its metric sheets: downloaded, filled in, sent back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Observed:
         return opened(self.download(**query))
 
     def details(self, **other: Any) -> list[tuple[str, Any]]:
-        """What a sheet of this class says of itself; `other` overrides by the label's first word."""
+        """The details of a sheet of this class; `other` overrides by the label's first word."""
         pairs = [
             ("Batch ID", other.get("batch", self.batch)),
             ("Term ID", other.get("term", self.term["id"])),
@@ -75,7 +75,7 @@ class Observed:
         api: ApiClient | None = None,
         batch: Any = ...,
     ) -> TestResponse:
-        """Upload a sheet; `batch` is what the query names."""
+        """Upload a sheet; `batch` is the query's."""
         query = without_none({"batchId": self.batch if batch is ... else batch})
         form = {} if content is None else {"metric_sheet": (BytesIO(content), name)}
         return (api or self.api).post(
@@ -101,7 +101,7 @@ class Observed:
         }
 
     def log(self) -> list[tuple[str, Any, Any]]:
-        """What the audit log has of metrics, newest first."""
+        """The audit log's entries of metrics, newest first."""
         answer = self.api.ok(self.api.get("/audit", query_string={"entity": "metric", "pageSize": 1000}))
         return [(change["action"], change["old"], change["new"]) for change in answer["data"]]
 
@@ -117,10 +117,10 @@ def fill(workbook: Workbook, scores: Mapping[str, Scores]) -> bytes:
 
 
 def by_sheet(scores: Scores, name: str = "metrics.xlsx") -> dict[str, Any]:
-    """What the audit log has of scores that came by a sheet."""
+    """The audit log's values of scores that came by a sheet."""
     return {"score": scores, "source": "sheet", "file_name": name}
 
 
 def without_none(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what is None."""
+    """Leave out None."""
     return {name: value for name, value in query.items() if value is not None}

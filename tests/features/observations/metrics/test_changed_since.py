@@ -1,4 +1,4 @@
-"""A metric sheet that is older than what is stored, a trial of one, and one without details."""
+"""A metric sheet that is older than the stored scores, a trial of one, and one without details."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_force_replaces_and_is_on_record(class_):
     }
 
 
-def test_a_dry_run_tells_what_would_change_and_who_is_missing(class_):
+def test_a_dry_run_answers_the_changes_and_the_missing_students(class_):
     workbook = class_.workbook()
     gone = next(cells[0].row for cells in workbook["Metrics"].iter_rows() if cells[0].value == "A/2")
     workbook["Metrics"].delete_rows(gone)
@@ -110,7 +110,7 @@ def test_a_row_with_the_name_of_another_is_refused(class_):
     assert bad_rows(class_.upload(saved(workbook))) == [(row, "first_name", "invalid") for row in (2, 3)]
 
 
-def test_a_csv_file_is_a_sheet_where_the_request_says_of_what(class_):
+def test_a_csv_file_is_a_sheet_where_the_request_names_term_and_type(class_):
     header = ";".join(["Admission number", *(trait.capitalize() for trait in class_.traits)])
     content = f"{header}\nA/2;5{';' * (len(class_.traits) - 1)}\n".encode("utf-16")
 

@@ -72,7 +72,7 @@ def test_a_record_is_deleted_with_its_scores_and_can_be_entered_again(api, make)
     assert api.ok(seen.send({number: {"handwriting": 4} for number in seen.students}))["created"] == 1
 
 
-def test_what_is_published_stays_until_it_is_reopened(api, make):
+def test_a_published_metric_stays_until_it_is_reopened(api, make):
     arms = Arms(make, 1, 1)
     arms.mark()
     (student,) = arms.students[arms.first]

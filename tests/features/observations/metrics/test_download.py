@@ -19,7 +19,7 @@ NAMES = ("=1+1", "=cmd|' /C calc'!A0", "+2", "-3", "@SUM(A1)", "Ọlá\u0301dél
 
 
 def three_seen(make):
-    """Three students, of whom the first has two scores."""
+    """Three students, the first with two scores."""
     class_ = Observed(make, 0)
     people = [("Ada", "Eze", "Q/1"), ("Bola", "Àdé", "Q/2"), ("Chi", "Eze", "Q/3")]
     made = [make.student(first_name=f, last_name=n, admission_number=a) for f, n, a in people]
@@ -90,7 +90,7 @@ def test_its_header_and_its_names_are_frozen_and_its_columns_are_wide_enough(cla
 
 
 @pytest.mark.parametrize("arm", [False, True])
-def test_its_details_say_what_it_is(api, make, class_, place, arm):
+def test_the_details_name_class_term_and_type(api, make, class_, place, arm):
     batch = make.batch(class_.cohort) if arm else {"id": class_.batch, "name": "A"}
     session = api.ok(api.get(f"/sessions/{class_.cohort['session']}"))
 
@@ -109,7 +109,7 @@ def test_its_details_say_what_it_is(api, make, class_, place, arm):
     ]
 
 
-def test_who_is_in_the_batch_now_alone_is_on_it(api, make, class_):
+def test_a_sheet_has_the_students_now_in_the_batch_alone(api, make, class_):
     arm = make.batch(class_.cohort)["id"]
     make.enrolled(class_.cohort, make.student(admission_number="Q/4"), batch=arm)
     left = {"student_ids": [record["id"] for record in api.ok(api.get("/students?search=Q/1"))["data"]]}
@@ -119,7 +119,7 @@ def test_who_is_in_the_batch_now_alone_is_on_it(api, make, class_):
     assert [row[0] for row in rows(class_.workbook(batchId=arm)["Metrics"])[1:]] == ["Q/4"]
 
 
-def test_its_order_is_that_of_students(api, class_):
+def test_a_sheet_has_the_order_of_the_list_of_students(api, class_):
     listed = api.ok(api.get(f"/students?batch={class_.batch}"))["data"]
 
     shown = rows(class_.workbook()["Metrics"])[1:]
@@ -139,7 +139,7 @@ def test_a_batch_without_students_has_a_sheet_too(make):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_text_stays_a_text_whatever_it_starts_with(api, make, name):
+def test_a_text_with_any_beginning_stays_a_text(api, make, name):
     class_ = Observed(make, 0)
     make.enrolled(class_.cohort, make.student(first_name=name, last_name=name, admission_number=name))
     api.ok(api.post("/metric-definitions", {"name": name, "metric_type": PSYCHOMOTOR}))
@@ -172,7 +172,7 @@ def test_a_trait_may_have_any_name(api, make):
     assert class_.scores() == {"A/1": {"painting": 3, **dict.fromkeys(names, 4)}}
 
 
-def test_the_file_is_named_by_what_it_is_of(other_api, make_other):
+def test_the_file_is_named_by_class_term_session_and_type(other_api, make_other):
     cohort = make_other.cohort(make_other.classroom(name="JSS 1"), make_other.session(name="2044/2045"))
     make_other.term({"id": cohort["session"]}, display_name="Ìdánwò")
     query = {"batchId": cohort["id"], "term": "FIRST", "metric_type": AFFECTIVE}
@@ -202,7 +202,7 @@ def test_it_costs_a_fixed_number_of_statements(make, messages):
     assert costs == [6, 6]
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_a_sheet_and_a_list_follow_one_another(class_):
     assert [new["source"] for _, _, new in class_.log()] == ["sheet", "hand", "sheet"]
 
 
-def test_what_came_by_no_sheet_is_told_to_the_student_too(class_):
+def test_a_metric_without_a_sheet_is_in_the_students_copy_too(class_):
     student = class_.students["A/1"]
     class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2})))
 
@@ -166,7 +166,9 @@ def test_to_take_away_needs_the_permission_to_delete(class_):
         ({FIRST_TRAIT: 5}, {}, False),
     ],
 )
-def test_what_was_expected(class_, scores, expected, conflict):
+def test_a_score_that_is_neither_the_expected_nor_the_new_one_is_a_conflict(
+    class_, scores, expected, conflict
+):
     class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2})))
 
     answer = put(
@@ -181,7 +183,7 @@ def test_what_was_expected(class_, scores, expected, conflict):
         class_.api.ok(answer)
 
 
-def test_a_conflict_names_who_changed_it(class_):
+def test_a_conflict_names_the_person_of_the_change(class_):
     class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2})))
     who = class_.api.ok(class_.api.get("/audit?entity=metric"))["data"][0]["actor_name"]
 
@@ -294,7 +296,7 @@ def test_round_trips_do_not_depend_on_how_many(class_, messages, more):
     assert len(sent) == 5
 
 
-def test_of_two_who_expected_the_same_one_is_told(committing):
+def test_of_writers_at_once_who_expected_the_same_all_but_one_are_refused(committing):
     class_ = Observed(committing, 3)
 
     def enter(number):

@@ -1,4 +1,4 @@
-"""Metric records: what was entered in a batch."""
+"""Metric records: the scores entered in a batch."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_record_goes_with_the_student_when_the_new_arms_sheet_is_entered(make,
     assert seen.records(arm) == [{**before["A/1"], "batch": arm, "metric_scores": {"painting": again}}]
 
 
-def test_who_left_keeps_theirs(api, make):
+def test_a_student_who_left_keeps_their_scores(api, make):
     seen = Observed(make)
     counts(seen.send({"A/1": {"painting": 2}}))
 

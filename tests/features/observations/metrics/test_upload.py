@@ -39,12 +39,12 @@ NOT_THERE = ((5, "C/1"), (6, "B/1"), (7, "A/3"))
 
 
 def wrong(answer):
-    """What an upload was refused for, apart from rows."""
+    """The reason of a refused upload, apart from rows."""
     assert answer.status_code == 422, answer.get_data(as_text=True)
     return answer.get_json()["message"]
 
 
-# What an upload does
+# Changes by an upload
 
 
 def test_a_downloaded_sheet_is_filled_in_and_sent_back(class_):
@@ -62,7 +62,7 @@ def test_the_other_type_goes_the_same_way(make_other):
     assert class_.scores() == {"A/1": {"relationship with others": 4}}
 
 
-def test_rows_are_counted_by_what_became_of_their_records(class_):
+def test_rows_are_counted_by_the_outcome_of_their_records(class_):
     counts(class_.send({"A/1": {"painting": 3}, "A/2": {"painting": 3, "flexibility": 2}}))
 
     rows = {
@@ -214,7 +214,7 @@ def test_details_have_to_say_all_of_it(class_, other, label):
     assert class_.records() == []
 
 
-def test_details_are_compared_whatever_their_case(class_):
+def test_details_are_compared_without_case(class_):
     details = [
         (" batch id ", class_.batch.upper()),
         ("TERM ID", f" {class_.term['id'].upper()} "),
@@ -414,7 +414,7 @@ def test_rows_with_many_bad_cells_end_where_the_answer_has_no_room(class_):
     assert (told, errors["left_out"]) == ({*range(2, 2 + len(told))}, 300 - len(told))
 
 
-def test_who_was_enrolled_meanwhile_is_matched(make, class_):
+def test_a_student_enrolled_meanwhile_is_matched(make, class_):
     workbook = class_.workbook()
     make.enrolled(class_.cohort, make.student(admission_number="A/4"))
     workbook["Metrics"].append(("A/4", None, None, 5))
@@ -422,7 +422,7 @@ def test_who_was_enrolled_meanwhile_is_matched(make, class_):
     assert counts(class_.upload(saved(workbook))) == (4, 1, 0, 0, 3)
 
 
-# What is no sheet
+# Files that are no sheet
 
 
 def test_a_workbook_without_the_sheet_is_refused(class_):
@@ -436,7 +436,7 @@ def test_a_workbook_without_the_sheet_is_refused(class_):
 
 
 @pytest.mark.parametrize("content", NO_WORKBOOKS)
-def test_what_is_no_workbook_is_refused(class_, content):
+def test_a_file_that_is_no_workbook_is_refused(class_, content):
     assert class_.upload(content).status_code == 422
 
 
