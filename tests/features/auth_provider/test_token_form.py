@@ -327,7 +327,7 @@ class TestMetadata:
             ("192.0.2.1", {"X-Forwarded-Prefix": "/schools"}, "http://localhost"),
         ],
     )
-    def test_a_trusted_proxy_tells_the_scheme_host_and_prefix_it_took_away(
+    def test_a_trusted_proxy_tells_the_scheme_and_prefix_it_took_away(
         self, without_address, monkeypatch, peer, headers, base
     ):
         state = without_address.extensions["school-service"]

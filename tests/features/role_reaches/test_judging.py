@@ -1,4 +1,4 @@
-"""What a switch changes, by values alone."""
+"""The changes of a switch, by values alone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_permission_counts_by_all_roles_together(held, narrowed, refused, wide
     assert users == ([] if narrowed is None else [shown])
 
 
-def test_users_who_lose_something_come_first():
+def test_users_losing_a_permission_come_first():
     roles = [role("clerk", "SCHOOL", READ), role("helper", "OWN", WRITE)]
 
     users = switch(roles, ("helper",), ("clerk",), ("helper",), clerk="OWN", helper="SCHOOL").users(set())
@@ -67,7 +67,7 @@ def test_users_who_lose_something_come_first():
     assert [user["user"] for user in users] == [1, 0, 2]
 
 
-def test_an_account_that_gets_its_role_gains_what_no_other_role_gives_it():
+def test_an_account_gains_by_its_role_the_permissions_that_no_other_role_gives():
     roles = [role("pupil", "OWN", READ, WRITE, given_to="STUDENTS"), role("helper", "OWN", READ)]
 
     asked = switch(roles, ("STUDENTS",), ("STUDENTS", "helper"), add_seeded=True)

@@ -67,9 +67,9 @@ class TestMany:
         gains = make.role("read:classrooms", "read:students", reach="OWN")
         return loses, gains
 
-    def test_all_who_lose_come_first_then_others_up_to_a_thousand(self, api, roles):
+    def test_all_losing_users_come_first_then_others_up_to_a_thousand(self, api, roles):
         loses, gains = roles
-        # By their usernames those who gain would be the first.
+        # By their usernames the gaining users would be the first.
         enroll_in_roles(api, zz=(loses, 12), aa=(gains, 1181))
 
         preview = api.ok(put(api, (loses, "OWN"), (gains, "SCHOOL"), dry=True))
@@ -81,7 +81,7 @@ class TestMany:
         assert all(user["narrowed"] == user["refused"] == [] for user in others)
         assert [user["username"] for user in others] == sorted(user["username"] for user in others)
 
-    def test_more_than_a_thousand_who_lose_are_all_named(self, api, roles):
+    def test_more_than_a_thousand_losing_users_are_all_named(self, api, roles):
         loses, gains = roles
         enroll_in_roles(api, zz=(loses, 1005), aa=(gains, 3))
 
@@ -90,7 +90,7 @@ class TestMany:
         assert (preview["users_total"], preview["users_losing"], len(preview["users"])) == (1008, 1005, 1005)
         assert {user["username"][:2] for user in preview["users"]} == {"zz"}
 
-    def test_who_loses_one_and_gains_another_loses(self, api, make, roles):
+    def test_a_user_who_loses_a_permission_and_gains_another_loses(self, api, make, roles):
         loses, gains = roles
         user = make.user()["user"]
         for role in roles:
@@ -104,7 +104,7 @@ class TestMany:
 
 
 class TestDiffering:
-    """An upgraded school keeps its roles: what a new school's have more is told, and given by hand."""
+    """An upgraded school keeps its roles: further permissions of a new school's are named, and given by hand."""
 
     ATTENDANCE = {
         "Teacher": ["read:attendance", "write:attendance"],
@@ -123,7 +123,7 @@ class TestDiffering:
     def test_a_new_schools_roles_differ_in_nothing(self, api):
         assert api.ok(put(api, dry=True))["differs"] == []
 
-    def test_an_upgraded_schools_roles_lack_what_is_new(self, api):
+    def test_an_upgraded_schools_roles_lack_new_permissions(self, api):
         for name, permissions in self.ATTENDANCE.items():
             self.without(api, name, permissions)
 
@@ -138,7 +138,7 @@ class TestDiffering:
         assert committed(api, add_seeded=True)["differs"] == differences
         assert api.ok(put(api, dry=True))["differs"] == differences
 
-    def test_what_differs_is_given_and_taken_by_the_permissions_of_the_role(self, api):
+    def test_differing_permissions_are_given_and_taken_by_the_permissions_of_the_role(self, api):
         self.without(api, "Teacher", ["delete:assessments", "delete:gradebooks"])
         (told,) = api.ok(put(api, dry=True))["differs"]
         known = {
@@ -170,7 +170,7 @@ class TestDiffering:
 
 
 class TestSwitching:
-    def test_the_preview_tells_who_loses_what_and_changes_nothing(self, api, arms, teacher):
+    def test_the_preview_names_losing_users_and_permissions_and_changes_nothing(self, api, arms, teacher):
         account, client, role = teacher
 
         preview = api.ok(put(api, (role, "OWN"), dry=True))
@@ -236,14 +236,14 @@ class TestSwitching:
 
         assert (seen["users_total"], answer["users_total"]) == (1, 0)
 
-    def test_who_has_the_permission_otherwise_is_not_named(self, api, make, teacher):
+    def test_a_user_with_the_permission_by_another_role_is_not_named(self, api, make, teacher):
         account, _, role = teacher
         wider = make.role("read:students", "read:graduates")
         api.ok(api.put(f"/users/{account['id']}/roles", {"role": wider["id"]}))
 
         assert api.ok(put(api, (role, "OWN"), dry=True))["users"] == []
 
-    def test_what_nobody_would_look_after(self, api, arms, make, own, teacher):
+    def test_subjects_and_classes_without_a_teacher_are_uncovered(self, api, arms, make, own, teacher):
         api.ok(api.patch(f"/sessions/{arms.session['id']}", {"current": True}))
         own.form_teacher(arms.b)
 
@@ -270,7 +270,7 @@ class TestSwitching:
         assert (before["subjects_total"], before["batches_total"]) == (2, 1)
         assert (after["subjects_total"], after["batches_total"]) == (4, 2)
 
-    def test_who_may_not_read_classes_is_told_how_many_alone(self, api, arms, make, teacher):
+    def test_a_caller_who_may_not_read_classes_is_told_their_number_alone(self, api, arms, make, teacher):
         api.ok(api.patch(f"/sessions/{arms.session['id']}", {"current": True}))
         empty = make.role()
 
@@ -302,7 +302,7 @@ class TestRefused:
         for body in ({}, {"roles": None}, {"roles": [{}]}, {"roles": [{"role": role["id"], "reach": "own"}]}):
             assert api.put(PATH, body).status_code == 422
 
-    def test_the_administrator_stays_and_so_does_what_is_given_to_all(self, api):
+    def test_the_reaches_of_the_administrator_and_of_roles_given_to_all_stay(self, api):
         roles = {role["name"]: role for role in api.ok(api.get("/roles"))}
         assert put(api, (roles["Administrator"], "OWN"), dry=True).status_code == 409
         committed(api, add_seeded=True)
@@ -374,14 +374,14 @@ class TestSeededRoles:
         held = {role["roleId"] for role in api.ok(api.get(f"/users/{user}"))["roles"]}
         assert held == {roles["Viewer"], roles["Student"]}
 
-    def test_they_count_for_nobody_who_changes_the_account(self, api, make, arms):
+    def test_changing_the_account_needs_no_permission_of_the_seeded_role(self, api, make, arms):
         committed(api, add_seeded=True)
         user = api.ok(api.get(f"/students/{arms.in_a[0]}"))["user"]
         changer = make.caller("write:users", "read:results")
 
         assert changer.put(f"/users/{user}/password", {"password": "another password"}).status_code == 200
 
-    def test_a_student_reads_what_is_theirs(self, older, api, arms, make):
+    def test_a_student_reads_their_own_records(self, older, api, arms, make):
         committed(api, add_seeded=True)
         user = api.ok(api.get(f"/students/{arms.in_a[0]}"))["user"]
         api.ok(api.put(f"/users/{user}/password", {"password": "a password of theirs"}))
@@ -417,7 +417,7 @@ class TestAtOnce:
             for entry in entries
             if "reach" in (entry["old"] or {})
         ]
-        # What is told is on record, and none undoes what another has undone.
+        # The answered switches are on record, and none undoes what another has undone.
         assert sorted(steps) == sorted(told)
         is_own = steps.count(("SCHOOL", "OWN")) - steps.count(("OWN", "SCHOOL"))
         assert api.ok(api.get(f"/roles/{role['id']}"))["reach"] == {0: "SCHOOL", 1: "OWN"}[is_own]

@@ -1,4 +1,4 @@
-"""Taking back what the year is made of: sessions, terms, cohorts and their arms; and what of it stays as it is."""
+"""Deleting the parts of a year: sessions, terms, cohorts and their arms; and the parts that stay as they are."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_cohort_goes_with_its_arms(api, make):
         assert (deleted["action"], deleted["old"]["cohort"]) == ("delete", cohort["id"])
 
 
-def test_a_cohort_is_in_use_by_who_was_in_any_of_its_arms_by_subjects_and_by_form_teachers(api, make):
+def test_a_cohort_is_in_use_by_enrollments_in_any_arm_by_subjects_and_by_form_teachers(api, make):
     cohort = make.cohort()
     arm = make.batch(cohort)["id"]
     (student,) = make.enrolled(cohort, batch=arm)
@@ -187,7 +187,7 @@ def test_a_subject_that_a_promotion_rule_requires_is_in_use(api, make):
 
 
 def answers(arms, publications):
-    """All that is answered of what is published: figures, lists, workbook and paper."""
+    """All answers of published results: figures, lists, workbook and paper."""
     api, first = arms.api, arms.first
     (student, *_) = arms.students[first]
     term = arms.terms["FIRST"]["id"]
@@ -235,7 +235,7 @@ def test_a_new_name_changes_nothing_that_is_published(api, make, renamed):
     assert answers(arms, publications) == before
 
 
-def test_what_is_published_is_in_use(api, make):
+def test_cohorts_arms_and_terms_of_a_publication_are_in_use(api, make):
     arms = Arms(make, 1, 1)
     arms.published()
 

@@ -39,7 +39,7 @@ def challenge_of(verifier: str) -> str:
 
 @dataclass
 class Entrance:
-    """An application by which people sign in to one school, with what belongs to it."""
+    """An application by which people sign in to one school, with its parts."""
 
     app: Flask
     document: Document
@@ -199,7 +199,7 @@ def enter(
     def entering(**changes: Any) -> Entrance:
         app = create_app(replace(settings, **{"public_url": PUBLIC_URL, **changes}))
         apps.append(app)
-        # The document says who issues tokens, and is else that of all.
+        # The document names the issuer of tokens, and is otherwise the shared one.
         own = changes.keys() & {"public_url", "auth_url"}
         document = Document(app) if own else shared_entrance.document
         return replace(shared_entrance, app=app, document=document)

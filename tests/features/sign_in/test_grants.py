@@ -1,4 +1,4 @@
-"""Codes and refresh tokens: what they are exchanged for, once, and what ends their sessions."""
+"""Codes and refresh tokens: their exchange, once, and the ends of their sessions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def works(entrance: Entrance, token: str) -> bool:
     return answer.status_code == 200
 
 
-# What is answered.
+# Answers.
 
 
 def test_a_code_is_exchanged_for_the_tokens_of_a_session(entrance, person, client):
@@ -133,7 +133,7 @@ def test_a_refresh_gives_another_token_and_ends_the_one_before(entrance, person,
     again = client.refresh(second["refresh_token"]).json
     assert not any("nonce" in claims_of(each["id_token"]) for each in (second, third, again))
     assert all(works(entrance, each["access_token"]) for each in (first, second, third))
-    # The second is not the last one any more: whoever has it ends the session, the third's too.
+    # The second is not the last one any more: its use ends the session, the third's too.
     assert is_refused(client.refresh(first["refresh_token"]))
     assert is_refused(client.refresh(third["refresh_token"]))
     assert not works(entrance, third["access_token"])
@@ -211,7 +211,7 @@ def later(entrance: Entrance, got: dict, column: str, by: timedelta) -> None:
     entrance.sql(f"UPDATE user_sessions SET {column} = %s WHERE id = %s", now() + by, sid)
 
 
-# What is refused.
+# Refusals.
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_a_code_that_is_used_again_ends_its_session(entrance, person, client, ca
     assert entry["old"] == {"session": warned.session, "client": client.id, "ended": "REUSED"}
 
 
-def test_who_a_client_is(entrance, person):
+def test_a_client_is_known_by_its_secret_or_is_public(entrance, person):
     public, confidential = entrance.client(), entrance.client(secret=True)
     code, verifier = public.begin(person)
     assert is_refused(public.exchange(code, verifier, client_secret="guessed"), "invalid_client", 401)
@@ -421,7 +421,7 @@ def test_expired_sessions_are_swept_by_later_sign_ins(entrance, client):
     assert entrance.sql("SELECT count(*) FROM user_sessions WHERE user_id = %s", person.id) == [(0,)]
 
 
-# What it costs.
+# Costs.
 
 
 @pytest.mark.parametrize(
@@ -476,7 +476,7 @@ def test_messages(entrance, person, sent):
         assert len(sent) <= of_registry + 4, sent
 
 
-# A backup, and what is stored.
+# A backup, and stored columns.
 
 
 def test_nothing_that_is_stored_is_a_code_or_token(entrance, person, client):

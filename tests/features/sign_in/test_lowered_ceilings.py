@@ -1,4 +1,4 @@
-"""A client's ceiling that is lowered: what becomes of the sessions that are there."""
+"""A client's ceiling that is lowered, and the sessions that are there."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def person(shared_entrance: Entrance) -> Person:
 
 
 def edit(client: Client, *permissions: str, roles_decide: bool = False, **options) -> None:
-    """Set what people may do by a client: without any, nothing but signing in."""
+    """Set the permissions that people have by a client: without any, signing in alone."""
     of_people = {"user_permissions": None if roles_decide else permissions}
     with client.entrance.tenancy.admin.begin() as connection:
         change_client(connection, client.id, of_people=of_people, **options)
 
 
 def powers_of(got: dict) -> tuple[list[str] | None, set[str]]:
-    """Read what an access token is narrowed to, and the scope of its answer."""
+    """Read the permissions that an access token is narrowed to, and the scope of its answer."""
     permissions = claims_of(got["access_token"]).get("permissions")
     return permissions and sorted(permissions), set(got["scope"].split())
 

@@ -131,7 +131,7 @@ def test_a_person_with_a_given_password_signs_in_and_changes_it(service: Running
     assert changed.status == 303
 
 
-def test_a_person_who_is_signed_in_signs_out(service: Running, entrance: Entrance) -> None:
+def test_a_signed_in_person_signs_out(service: Running, entrance: Entrance) -> None:
     client, person = entrance.client(), entrance.person()
     got = client.sign_in(person, scope="openid")
     address = f"{service.base_url}/auth/logout?id_token_hint={got['id_token']}"

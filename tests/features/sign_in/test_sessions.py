@@ -1,4 +1,4 @@
-"""Sessions of people: what ends them, who sees them, and what a narrowed token may do."""
+"""Sessions of people: their ends, their readers, and the permissions of a narrowed token."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ENDS = {
 }
 
 
-def test_what_ends_a_session_ends_its_tokens_in_every_process(entrance, enter):
+def test_the_end_of_a_session_ends_its_tokens_in_every_process(entrance, enter):
     another = enter()
     for what, end in ENDS.items():
         person, client = entrance.person("read:classrooms"), entrance.client()
@@ -87,7 +87,7 @@ def test_another_session_goes_on(entrance, person, client):
     assert client.refresh(other["refresh_token"]).status_code == 200
 
 
-def test_revoking_what_is_not_the_clients_changes_nothing(entrance, person, client):
+def test_revoking_a_token_that_is_not_the_clients_changes_nothing(entrance, person, client):
     got = client.sign_in(person)
     other = entrance.client()
 
@@ -127,7 +127,7 @@ def test_sessions_are_listed_with_their_clients(entrance, client):
     ]
     client.refresh(first["refresh_token"])
     assert [each["client"] for each in mine.get(f"/users/{person.id}/sessions").json] == [client.id, named.id]
-    # Nobody's business but theirs, and of those who may do as much.
+    # Nobody sees them but the person, and callers with as many permissions.
     stranger = entrance.with_token(client.sign_in(entrance.person())["access_token"])
     lesser = entrance.with_token(client.sign_in(entrance.person("write:users"))["access_token"])
     for caller in (stranger, lesser):
@@ -145,7 +145,7 @@ def test_sessions_are_listed_with_their_clients(entrance, client):
 # Narrowed tokens.
 
 
-def test_a_token_has_what_roles_and_ceiling_share(entrance, person):
+def test_a_token_has_the_permissions_that_roles_and_ceiling_share(entrance, person):
     client = entrance.client(user_permissions=("read:classrooms", "read:terms", "write:users"))
     got = client.sign_in(person)
     caller = entrance.with_token(got["access_token"])
@@ -157,7 +157,7 @@ def test_a_token_has_what_roles_and_ceiling_share(entrance, person):
     assert caller.get("/sessions").status_code == 403
     me = caller.get("/me").json
     assert [each["permission"] for each in me["permissions"]] == ["read:classrooms", "write:users"]
-    # Nobody gives away what the token lacks, and one's own records stay one's own.
+    # Nobody gives away a permission that the token lacks, and one's own records stay one's own.
     role = entrance.make.role("read:students")["id"]
     assert caller.put(f"/users/{entrance.person().id}/roles", {"role": role}).status_code == 403
     assert caller.get(f"/users/{person.id}/sessions").status_code == 200
@@ -189,7 +189,7 @@ def test_by_ceiling_or_scope_alike_a_token_to_change_users_is_no_way_to_its_whol
         assert (invited.status_code, "themselves" in invited.json["message"]) == (403, True)
         for path in (f"/users/{person.id}/photo", f"/users/{person.id}/identities"):
             assert thief.get(path).json["message"] == "This needs the permission read:users."
-    # What the roles do not have is named for one's own.
+    # A permission named for the client opens one's own records, also where the roles lack it.
     names = entrance.client(user_permissions=("read:users",)).sign_in(parent)
     own = entrance.with_token(names["access_token"])
     assert own.get(f"/users/{parent.id}/identities").json == []
@@ -209,7 +209,7 @@ def test_without_a_ceiling_a_refresh_may_name_any_permission(entrance, person, c
     assert "permissions" not in claims_of(client.refresh(fewer["refresh_token"]).json["access_token"])
 
 
-def test_a_token_for_signing_in_alone_tells_who_it_is_and_nothing_else(entrance, person):
+def test_a_token_for_signing_in_alone_names_the_person_and_does_nothing_else(entrance, person):
     client = entrance.client(user_permissions=())
     got = client.sign_in(person, scope="openid profile")
     caller = entrance.with_token(got["access_token"])
@@ -259,7 +259,7 @@ def test_own_permissions_are_narrowed_too(entrance):
         assert (whole.get("/classrooms").status_code, whole.get("/cohorts").status_code) == (200, 200)
 
 
-# What is no access token, and what is no hint.
+# Tokens that are no access tokens, or no hints.
 
 
 def test_nothing_else_is_a_bearer_token(entrance, person, client):
@@ -294,7 +294,7 @@ def test_a_client_whose_grant_lost_the_school_gets_no_more_tokens(entrance, pers
     assert is_refused(client.refresh(got["refresh_token"]))
 
 
-# What is told of itself.
+# Metadata.
 
 
 def test_one_document_at_three_places(entrance, enter):
@@ -332,7 +332,7 @@ def test_one_document_at_three_places(entrance, enter):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost:8443", "schools.example.org"])
-def test_the_issuer_is_the_public_address_whatever_the_request_says(entrance, host):
+def test_the_issuer_is_the_public_address_for_any_request(entrance, host):
     app, public = entrance.app.test_client(), ISSUER.removesuffix("/auth")
     forwarded = {"X-Forwarded-Proto": "ftp", "X-Forwarded-Prefix": "/x", "X-Forwarded-Host": "evil.example"}
     for place, issuer in {
@@ -424,7 +424,7 @@ def test_tokens_of_two_providers_are_told_apart_by_their_issuer(entrance, enter,
     assert alone.post("/auth/oauth/token", data={}).status_code == 404
 
 
-def test_the_document_has_what_an_address_adds(entrance, without_address):
+def test_the_document_has_the_operations_that_an_address_adds(entrance, without_address):
     added = entrance.document.operations().keys() - Document(without_address).operations().keys()
 
     assert added == {

@@ -1,4 +1,4 @@
-"""Texts that PostgreSQL can't take, from people whom nobody knows: an unknown client, school or code, and no work."""
+"""Texts that PostgreSQL can't take, from strangers: an unknown client, school or code, and no work."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_an_authorization_request_with_such_texts_is_answered(entrance, browser)
             assert browser.get(f"{path}?id_token_hint={text}&client_id={text}").status_code < 500
 
 
-# All that a stranger's form or query may have, of whatever operation.
+# All parameters that a stranger's form or query may have, of any operation.
 NAMES = sorted(
     {*PARAMETERS, *TOKEN_PARAMETERS, *("code", "code_verifier", "refresh_token", "token", "token_type_hint")}
     | {"short_name", "username", "password", "step", "new_password", "again", "post_logout_redirect_uri", "v"}
@@ -138,7 +138,7 @@ NAMES = sorted(
 
 @pytest.mark.parametrize("text", NOT_TAKEN)
 def test_no_operation_without_a_token_fails_by_such_a_text(entrance, browser, caplog, text):
-    """A new one is found by its address: whatever is below /auth and /verify, and its parts and parameters."""
+    """A new one is found by its address: all below /auth and /verify, and their parts and parameters."""
     rules = [
         rule
         for rule in entrance.app.url_map.iter_rules()
@@ -189,7 +189,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_a_refused_grant_counts_whatever_made_it_so(entrance, browser, three, why):
+def test_a_grant_refused_for_any_reason_counts(entrance, browser, three, why):
     client = entrance.client()
     body = REFUSED[why].format(id=client.id)
     answers = [post(browser, "/auth/oauth/token", body) for _ in range(4)]
@@ -212,7 +212,7 @@ def test_too_much_scope_and_a_suspended_school_count(entrance, three):
     assert client.refresh(got["refresh_token"]).status_code == 429
 
 
-def test_what_a_client_with_its_secret_sends_wrongly_does_not_count(entrance, three):
+def test_a_wrong_request_of_a_client_with_its_secret_does_not_count(entrance, three):
     client, person = entrance.client(secret=True), entrance.person()
     code, verifier = client.begin(person)
     for _ in range(5):

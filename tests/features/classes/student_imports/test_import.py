@@ -396,7 +396,7 @@ def test_duplicate_usernames_are_reported_given_or_not(api):
     ]
 
 
-def test_numbers_and_usernames_of_the_school_are_reported(api, make):
+def test_taken_numbers_and_usernames_are_reported(api, make):
     make.student(admission_number="QC/1")
     make.student(admission_number="QC/2", username="bisi")
     make.student(admission_number="QC/9", username="Zoe")

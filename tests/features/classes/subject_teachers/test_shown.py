@@ -64,7 +64,7 @@ def subject_of(subjects, arms):
 
 
 class TestSubmissions:
-    def test_each_arm_has_its_own_teachers_and_the_teachers_of_all(self, api, taught):
+    def test_each_arm_has_its_own_teachers_or_else_the_teachers_of_all(self, api, taught):
         submissions = api.ok(api.get(of_term(taught, "/submissions", cohort=taught.cohort["id"])))
 
         counting = [row for row in submissions if row["state"] != "NOTHING_COUNTS"]

@@ -166,9 +166,7 @@ def test_to_take_away_needs_the_permission_to_delete(class_):
         ({FIRST_TRAIT: 5}, {}, False),
     ],
 )
-def test_a_score_that_is_neither_the_expected_nor_the_new_one_is_a_conflict(
-    class_, scores, expected, conflict
-):
+def test_a_stored_score_that_is_neither_expected_nor_new_is_a_conflict(class_, scores, expected, conflict):
     class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2})))
 
     answer = put(

@@ -115,7 +115,7 @@ def test_names_are_one_however_they_are_composed_and_two_where_case_or_a_space_w
     "body",
     [{}, {"name": None}, {"name": ""}, {"name": " "}, {"name": 1}, {"name": "x" * 121}, {"name": "\0"}, []],
 )
-def test_what_is_no_batch_is_refused(api, make, body):
+def test_a_body_that_is_no_batch_is_refused(api, make, body):
     cohort = make.cohort()
 
     assert api.post(f"/cohorts/{cohort['id']}/batches", body).status_code == 422

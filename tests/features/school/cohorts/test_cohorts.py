@@ -246,7 +246,7 @@ def test_the_other_schools_session_is_not_found_by_its_name(api, make, make_othe
         {"session": str(uuid4())},
     ],
 )
-def test_what_is_no_cohort_is_refused(api, make, wrong):
+def test_a_body_that_is_no_cohort_is_refused(api, make, wrong):
     body = {"classroom": make.classroom()["id"], "session_id": make.session()["id"], **wrong} if wrong else {}
     made = make.cohort()
 

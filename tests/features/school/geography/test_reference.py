@@ -76,7 +76,7 @@ def test_each_state_has_its_number_of_lgas(lgas_by_state: dict[str, list[str]]) 
     assert {state: len(names) for state, names in lgas_by_state.items()} == LGAS_PER_STATE
 
 
-def test_state_codes_are_those_of_iso_3166_2() -> None:
+def test_state_codes_are_iso_3166_2s() -> None:
     iso = {part.code: part.name for part in pycountry.subdivisions if part.country_code == "NG"}
     ours = {f"NG-{state['code']}": state["name"] for state in states()}
     # ISO's name for the territory is "Abuja Federal Capital Territory"; the Constitution's has no "Abuja".

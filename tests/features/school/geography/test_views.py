@@ -36,7 +36,7 @@ def test_there_are_774_lgas(api):
     assert [lga["name"] for lga in shown] == sorted(lga["name"] for lga in shown)
 
 
-def test_nationalities_are_those_of_iso_3166(api):
+def test_nationalities_are_the_reference_list_sorted_by_name(api):
     shown = api.ok(api.get("/nationalities"))
 
     assert by_id(shown) == by_id(as_shown(nationalities()))

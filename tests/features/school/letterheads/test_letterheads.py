@@ -1,4 +1,4 @@
-"""What stands on a school's paper: its texts, its logo and its signature."""
+"""The letterhead of a school's papers: its texts, its logo and its signature."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOTHING = {**dict.fromkeys(TEXTS), "logo": None, "signature": None}
 
 
 def jpeg(width=40, height=30):
-    """Make the beginning of a JPEG, which no decoder would take: what it is stands in it."""
+    """Make the beginning of a JPEG, which no decoder would take: its kind and size stand in it."""
     application = b"\xff\xe0\x00\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
     frame = b"\xff\xc0\x00\x0b\x08" + struct.pack(">HH", height, width) + b"\x01\x01\x11\0"
     return b"\xff\xd8" + application + b"\xff\xff" + frame[1:]
@@ -63,7 +63,7 @@ def png_of(*chunks, depth=8, colours=2, interlaced=0, size=40):
 PIXELS = chunk(b"IDAT", zlib.compress((b"\0" + bytes(120)) * 40))
 LOSSLESS_JPEG = b"\xff\xd8\xff\xc3\x00\x0b\x08\x00\x20\x00\x20\x01\x01\x11\0" + b"\xff\xd9"
 
-# What says that it is a picture of a good size, and is none: refused by the printer.
+# Files with the header of a picture of a good size that are none: refused by the printer.
 UNPRINTABLE = {
     "no pixels": png_of(),
     "pixels cut off": png()[:60],
@@ -84,7 +84,7 @@ UNPRINTABLE = {
 
 @pytest.fixture
 def printed(monkeypatch):
-    """What printing would print: a process for each picture is for the tests of printers, and for one of these."""
+    """The tasks of printing: a process for each picture is for the tests of printers, and for one of these."""
     tasks = []
     monkeypatch.setattr(service, "print_paper", lambda task, _school: tasks.append(task))
     return tasks
@@ -121,7 +121,7 @@ def test_one_is_changed_and_taken_back_and_the_others_stay(api, name):
     assert api.ok(api.patch(PATH, {name: TEXTS[name]})) == {**NOTHING, **TEXTS}
 
 
-def test_the_log_has_what_changed_and_of_the_principals_name_that_it_did(api):
+def test_the_log_has_old_and_new_texts_except_the_principals_name(api):
     api.ok(api.patch(PATH, {"motto": "Light", "principal_name": "A"}))
     api.ok(api.patch(PATH, {"motto": "Light", "principal_name": "B", "website": None}))
     api.ok(api.patch(PATH, {}))
@@ -132,7 +132,7 @@ def test_the_log_has_what_changed_and_of_the_principals_name_that_it_did(api):
     ]
 
 
-def test_the_school_is_elsewhere_what_it_was(api, make, place):
+def test_the_name_of_the_school_elsewhere_stays(api, make, place):
     api.ok(api.patch(PATH, {"name": "Another name"}))
 
     assert make.user()["user"]["school"]["name"] == place.name
@@ -208,7 +208,7 @@ def test_a_jpeg_is_shown_as_one(api, printed):
         ("application/octet-stream, */*;q=0.1", "application/octet-stream"),
     ],
 )
-def test_it_comes_without_a_type_to_whom_prefers_that(api, printed, accept, media_type):
+def test_a_picture_has_the_media_type_that_the_client_prefers(api, printed, accept, media_type):
     api.ok(put(api, png()))
 
     answer = api.get("/letterhead/logo", headers={"Accept": accept})
@@ -263,7 +263,7 @@ def test_a_real_picture_is_printed_and_a_broken_one_is_refused(api):
     ],
     ids=range(25),
 )
-def test_what_is_no_picture_or_too_large_is_refused_before_anything_decodes_it(api, printed, content, words):
+def test_a_file_that_is_no_picture_or_too_large_is_refused_before_it_is_decoded(api, printed, content, words):
     answer = put(api, content)
 
     assert answer.status_code == 422
@@ -272,7 +272,7 @@ def test_what_is_no_picture_or_too_large_is_refused_before_anything_decodes_it(a
     assert api.ok(api.get(PATH)) == NOTHING
 
 
-def test_what_can_not_be_decoded_is_refused_by_the_printer():
+def test_a_picture_that_can_not_be_decoded_is_refused_by_the_printer():
     """In one process, as one for each would take long; that nothing is stored then is told above."""
     for name, content in UNPRINTABLE.items():
         assert read_format(content, service.LIMITS), name
@@ -305,11 +305,11 @@ TAKEN = {
     ),
     "colours that are not compressed": png_of(chunk(b"iCCP", b"name\0\0" + bytes(20)), PIXELS),
 }
-"""What may stand beside a picture that is printed; what is behind its end is shown as a picture, by its media type."""
+"""Parts beside a picture that is printed; bytes behind its end are shown as a picture, by its media type."""
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_what_may_stand_beside_a_picture_is_taken(api, printed, name):
+def test_a_picture_with_harmless_parts_beside_it_is_taken(api, printed, name):
     assert api.ok(put(api, TAKEN[name]))["logo"] == about(TAKEN[name])
     shown = api.get(f"{PATH}/logo")
     assert (shown.content_type, shown.get_data()) == ("image/png", TAKEN[name])
@@ -318,7 +318,7 @@ def test_what_may_stand_beside_a_picture_is_taken(api, printed, name):
 
 @pytest.mark.parametrize("kind", [b"iCCP", b"zTXt"])
 @pytest.mark.parametrize("behind", [False, True])
-def test_what_would_fill_the_memory_beside_the_pixels_is_refused(api, printed, kind, behind):
+def test_a_chunk_that_would_fill_the_memory_beside_the_pixels_is_refused(api, printed, kind, behind):
     bomb = chunk(kind, b"bomb\0\0" + zlib.compress(bytes(4 * 2**20 + 1)))
 
     answer = put(api, png_of(*((PIXELS, bomb) if behind else (bomb, PIXELS))))
@@ -397,7 +397,7 @@ def test_a_form_without_the_file_is_422(api, printed, form):
 
 
 @pytest.mark.parametrize(("error", "status"), [(NotPrinted, 422), (Busy, 503)])
-def test_what_printing_says_is_told_and_nothing_is_stored(api, monkeypatch, error, status):
+def test_a_refusal_of_the_printer_is_answered_and_nothing_is_stored(api, monkeypatch, error, status):
     def fail(_task, _school):
         raise error
 
@@ -429,12 +429,12 @@ def test_the_same_picture_again_changes_nothing_and_may_be_both(api, printed):
     assert api.ok(put(api, png())) == first
     assert logged(api) == log
     assert api.ok(put(api, png(), "signature"))["signature"] == first["logo"]
-    # What one of them leaves the other still has.
+    # A picture that the logo gives up stays the signature.
     api.ok(api.delete(f"{PATH}/logo"))
     assert api.get(f"{PATH}/signature").get_data() == png()
 
 
-def test_what_nothing_names_any_more_is_gone_and_what_a_publication_names_stays(committing, tenancy, printed):
+def test_a_picture_without_a_use_is_gone_and_one_of_a_publication_stays(committing, tenancy, printed):
     api, schema = committing.api, schema_name(committing.api.school)
 
     def stored(statement="SELECT width FROM pictures ORDER BY width"):
@@ -497,7 +497,7 @@ def test_of_changes_at_once_each_holds(committing, printed):
     assert (answer["logo"]["width"], answer["signature"]["width"]) == (60, 61)
 
 
-def test_what_it_costs(api, printed, messages):
+def test_the_messages_of_letterheads(api, printed, messages):
     def cost(send):
         with messages() as sent:
             assert send().status_code == 200

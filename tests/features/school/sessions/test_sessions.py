@@ -1,4 +1,4 @@
-"""Academic sessions, of which one is current."""
+"""Academic sessions, and the current one."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_current_session_may_end_its_currency(api, make):
     assert current(api) == []
 
 
-def test_a_patch_changes_what_it_names_alone(api, make):
+def test_a_patch_changes_the_named_members_alone(api, make):
     made = make.session(**YEAR, current=True)
 
     changed = api.ok(api.patch(f"/sessions/{made['id']}", {"name": " 2025/26 ", "end_date": "2026-07-31"}))
@@ -120,7 +120,7 @@ def test_a_patch_that_ends_a_session_before_it_starts_is_refused(api, make, chan
     assert api.ok(api.get("/sessions")) == [made]
 
 
-def test_what_is_made_of_each_day_of_a_session_has_bounds(api, make):
+def test_the_days_of_a_session_have_bounds(api, make):
     made = make.session(**YEAR, current=True)
     latest = make.session(start_date="9979-04-06", end_date="9999-12-31")
     for refused, field in (
@@ -264,7 +264,7 @@ def test_a_list_costs_one_round_trip_however_long_it_is(api, make, messages):
 
 @pytest.fixture(scope="module")
 def committing(app, tenancy, document):
-    """The administrator of a school of its own, whose requests are committed."""
+    """The administrator of a school of its own, with requests that commit."""
     place = make_place(app, tenancy, "King's College, Lagos")
     return ApiClient(app, document, place.admin_token, place.id)
 

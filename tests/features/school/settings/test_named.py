@@ -14,7 +14,7 @@ from tests.threads import run_concurrently
 
 @dataclass(frozen=True)
 class NamedSetting:
-    """A setting known by its name: path, what one is called, an employee's member for it, and a new school's own."""
+    """A setting known by its name: path, word for one, an employee's member for it, and a new school's own."""
 
     path: str
     singular: str

@@ -45,7 +45,7 @@ def test_both_settings_are_changed_at_once(api):
     ["", " ", "Lagos", "africa/lagos", "Africa/Lagos\0", "Africa/Lagos ' OR 1=1", "../../etc/passwd", "+01:00", "WAT+1",
      "Àfíríkà", "x" * 121, None, 1, True, ["UTC"], {"name": "UTC"}],
 )  # fmt: skip
-def test_what_is_no_name_of_a_time_zone_is_422(api, zone):
+def test_a_text_that_is_no_name_of_a_time_zone_is_422(api, zone):
     answer = api.patch(PATH, {"time_zone": zone, "must_change_password": True})
 
     assert answer.status_code == 422
@@ -63,11 +63,11 @@ def test_it_takes_the_version_that_was_read_alone(api):
     assert api.ok(api.get(PATH))["time_zone"] == "Africa/Cairo"
 
 
-def test_who_may_not_write_settings_changes_nothing(make):
+def test_a_caller_without_write_settings_is_refused(make):
     assert make.caller("read:settings").patch(PATH, {"time_zone": "UTC"}).status_code == 403
 
 
-def test_answers_have_times_in_utc_whatever_the_zone(api, make):
+def test_answers_have_times_in_utc_in_any_zone(api, make):
     api.ok(api.patch("/settings", {"time_zone": "Pacific/Kiritimati"}))
 
     assert make.student()["createdAt"].endswith("+00:00")

@@ -82,7 +82,7 @@ def test_opening_the_address_uses_nothing_up_and_the_form_sets_the_password(entr
         assert "Adé Ọláwálé" in text_of(page)
         assert set(fields_of(page)) == {"step", "username", "new_password", "again"}
         check_username(page, person)
-    # What the password lacks uses nothing up either.
+    # A refused password uses nothing up either.
     check_page(choose(browser, address, again="another"), 422)
     check_page(choose(browser, address, new=""), 422)
     check_page(browser.post(address, data={"new_password": NEW, "again": NEW}), 403)
@@ -221,7 +221,7 @@ def test_a_form_that_is_sent_twice_is_no_wrong_code(entrance, browser, person):
         assert SET_ALREADY in text_of(page)
         assert "ask your school" in text_of(page)
         assert f'href="../../invitation?school={SHORT}"' in page.get_data(as_text=True)
-    # Whatever the form says beside it.
+    # With any other fields of the form.
     assert SET_ALREADY in text_of(choose(browser, address, step=step, again="another"))
     assert SET_ALREADY in text_of(choose(browser, address, step=step, new="another password"))
     login = {"username": person.username, "password": NEW}
@@ -230,7 +230,7 @@ def test_a_form_that_is_sent_twice_is_no_wrong_code(entrance, browser, person):
 
 
 @pytest.mark.parametrize("why", ["set by another", "ended", "replaced", "taken back", "deleted"])
-def test_whatever_has_become_of_the_invitation_the_form_changes_nothing(entrance, browser, person, why):
+def test_the_form_changes_nothing_after_any_change_of_account_or_invitation(entrance, browser, person, why):
     made = invite(entrance, person)
     address = urlsplit(made["url"]).path
     step = fields_of(browser.get(address))["step"]
@@ -300,7 +300,7 @@ def test_the_way_back_to_signing_in_is_there_where_a_client_led_there(entrance, 
 
 
 def test_a_code_that_is_taken_waits_for_the_account_and_is_judged_anew(entrance, browser, person):
-    """The account is locked before the invitation, as by everybody: no deadlock, and what was decided first holds."""
+    """The account is locked before the invitation, as by everybody: no deadlock, and the first decision holds."""
     address = urlsplit(invite(entrance, person)["url"]).path
     schema = schema_name(entrance.place.id)
     waiting = text(
@@ -311,8 +311,8 @@ def test_a_code_that_is_taken_waits_for_the_account_and_is_judged_anew(entrance,
         other.execute(text(f"SELECT FROM {schema}.users WHERE id = '{person.id}' FOR NO KEY UPDATE"))
         taking = threads.submit(choose, entrance.app.test_client(), address)
         with watching_schools(entrance.tenancy) as watching:
-            wait_for(lambda: read_value(watching, waiting), "who takes the invitation")
-        # Whoever has the account has the invitation, too.
+            wait_for(lambda: read_value(watching, waiting), "the taker of the invitation")
+        # The holder of the account's lock has the invitation, too.
         other.execute(text("SET LOCAL lock_timeout TO '2s'"))
         other.execute(text(f"DELETE FROM {schema}.invitations WHERE user_id = '{person.id}'"))
         other.commit()

@@ -78,7 +78,7 @@ def town(settings, tenancy):
 
 
 def graver(complaints):
-    """Leave out that the school has no logo, and what is Swagger UI's own form."""
+    """Leave out that the school has no logo, and Swagger UI's own form."""
     known = ("/logo", "Password field is not contained in a form")
     return [complaint for complaint in complaints if not any(words in complaint for words in known)]
 
@@ -245,7 +245,7 @@ def test_without_scripts_and_by_keyboard_alone(browser, town):
 
 
 def fits(browser):
-    """Assert that nothing is scrolled sideways, and that what is pressed is 44 px high."""
+    """Assert that nothing is scrolled sideways, and that pressed elements are 44 px high."""
     wide, low = browser.execute_script(MEASURED)
     assert wide <= 0
     assert low == []

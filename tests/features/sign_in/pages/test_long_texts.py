@@ -24,7 +24,7 @@ def client(entrance: Entrance) -> Client:
 
 
 def sender(entrance: Entrance, method: str) -> Callable[..., Callable[[], None]]:
-    """Make what sends a request for a page; nothing is counted of those before."""
+    """Make senders of a request for a page; no request before counts."""
 
     def sent(path: str, form: str | None = None) -> Callable[[], None]:
         def send() -> None:
@@ -41,7 +41,7 @@ def sender(entrance: Entrance, method: str) -> Callable[..., Callable[[], None]]
 
 
 def with_parameter(parameters: dict[str, str], name: str, text: str) -> str:
-    """Write parameters, one of which is a text."""
+    """Write parameters, with a text as one of them."""
     others = urlencode({key: value for key, value in parameters.items() if key != name})
     return f"{others}&{name}={in_percent(text)}"
 

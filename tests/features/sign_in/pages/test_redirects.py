@@ -22,7 +22,7 @@ CHARACTERS = "aA/\\.:@?&=#%*;, \t\n\r\0é\u202e[]0189"
 
 
 @pytest.mark.parametrize("uri", REGISTERED)
-def test_what_is_registered_is_taken(uri):
+def test_a_registered_address_is_taken(uri):
     assert is_registered(uri, REGISTERED)
 
 
@@ -93,12 +93,12 @@ OTHERS = (
 )
 
 
-def test_what_differs_is_another():
+def test_a_differing_address_is_another():
     assert [uri for uri in OTHERS if is_registered(uri, REGISTERED)] == []
 
 
 def test_no_change_of_a_character_is_registered():
-    """Whatever is put in, taken out or replaced: only the port of a loopback address may be another."""
+    """Characters are put in, taken out or replaced: only the port of a loopback address may be another."""
     chance = random.Random(26)
     for _ in range(20_000):
         uri = chance.choice(REGISTERED)
@@ -139,7 +139,7 @@ def test_parameters_join_the_registered_query_and_come_out_as_they_came_in(uri):
         own = parse_qsl(urlsplit(uri).query, errors="surrogateescape")
         given = parse_qsl(urlsplit(address).query, errors="surrogateescape")
         assert given == [*own, ("code", "ssc_1"), ("state", state)]
-        # What the framework makes of it on its way out.
+        # The framework's header on its way out.
         sent = Response(status=303, headers={"Location": address})
         assert dict(sent.get_wsgi_headers({"REQUEST_METHOD": "GET"}))["Location"] == address
 

@@ -38,7 +38,7 @@ def judged(ceiling=None, **changes):
 def refusal(raw=None, ceiling=None, **changes):
     with pytest.raises(RequestRefused) as refused:
         judge(Query(query(**changes) if raw is None else raw), ceiling=ceiling)
-    # What a description may have: RFC 6749, section 4.1.2.1.
+    # The characters of a description: RFC 6749, section 4.1.2.1.
     words = refused.value.description
     assert words.isascii()
     assert words.isprintable()
@@ -85,7 +85,7 @@ def test_all_that_can_be_asked():
         ({"prompt": "none"}, "login_required"),
     ],
 )
-def test_what_is_refused(changes, error):
+def test_a_request_is_refused_with_the_error_of_its_parameter(changes, error):
     assert refusal(**changes) == error
 
 
@@ -101,7 +101,7 @@ def test_what_is_refused(changes, error):
         {"login_hint": "h" * 120},
     ],
 )
-def test_what_is_satisfied_or_ignored(changes):
+def test_a_satisfied_or_ignored_parameter_is_taken(changes):
     judged(**changes)
 
 
@@ -140,14 +140,14 @@ def test_permissions_beyond_the_ceiling_alone_are_refused(ceiling):
     assert refusal(ceiling=ceiling, scope="openid write:users") == "invalid_scope"
 
 
-def test_what_is_there_twice_or_empty_is_not_read():
+def test_a_parameter_that_is_there_twice_or_empty_is_not_read():
     raw = b"client_id=a&client_id=b&redirect_uri=&state=%FF"
     query = Query(raw)
     assert (query.only("client_id"), query.only("redirect_uri"), query.only("nonce")) == (None, None, None)
     assert query.only("state") == b"\xff".decode(errors="surrogateescape")
 
 
-def test_the_address_keeps_what_was_sent_and_takes_another_school():
+def test_the_address_keeps_the_sent_parameters_and_takes_another_school():
     query = Query(b"state=a%0Ab+c%ff&school=one&x&%73chool=two&y='\"<>\xe9")
     assert query.address() == "?state=a%0Ab+c%ff&x&y='%22%3C%3E%E9"
     assert query.address("queen-amina") == "?state=a%0Ab+c%ff&x&y='%22%3C%3E%E9&school=queen-amina"

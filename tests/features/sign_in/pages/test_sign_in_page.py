@@ -85,7 +85,7 @@ def signed_in(browser, address, person, password=None):
 
 
 def check_page(page, status=200):
-    """What every page is: whole, small, without script, cookie, frame and foreign things."""
+    """Hold a page against the rules of all: whole, small, without script, cookie, frame and foreign things."""
     assert page.status_code == status, text_of(page)
     assert page.mimetype == "text/html"
     policy = page.headers["Content-Security-Policy"]
@@ -115,7 +115,7 @@ def check_page(page, status=200):
         if given["type"] == "password":
             assert "value" not in given
     assert text.count(" autofocus") <= 1
-    # There is a way on, or a sentence of its own says what to do.
+    # There is a way on, or a sentence of advice of its own.
     assert "<form " in text or "<a " in text or re.search(r'<p class="advice">[A-Z][^<]+\.</p>', text)
     return text
 
@@ -200,7 +200,7 @@ def test_a_page_of_an_error_is_no_larger_than_64_kib(browser, app_of_people):
     check_page(send(browser, address, username="'" * 1000, password="b"), 422)
 
 
-def test_what_else_is_wrong_is_told_to_the_client(browser, app_of_people):
+def test_every_other_fault_is_told_to_the_client(browser, app_of_people):
     address, _ = app_of_people.ask(state="x y")
     long = f"{address}&y={'z' * MOST_BYTES}"
     for asked, error in (
@@ -270,7 +270,7 @@ def test_a_request_that_is_posted_is_judged_as_one_that_is_asked_for(browser, ap
         assert answer.status_code == 303
         assert answer.location.startswith(f"{REDIRECT}?error={error}&")
         assert answer.location == browser.get(wrong).location
-    # Bytes that are no UTF-8 come as they are, and what can't stand in an address is written so that it can.
+    # Bytes that are no UTF-8 come as they are, and characters that can't stand in an address are escaped.
     plain, _ = app_of_people.ask()
     odd = posted(browser, f"{plain.replace('school=', 'school=%FF')}&state=\r\nX: y\xff'\"<>").location
     assert odd.endswith("&state=%0D%0AX:%20y%C3%BF'%22%3C%3E")
@@ -300,7 +300,7 @@ class TestHints:
         assert given["state"] == ["s"]
         return True
 
-    def test_it_names_who_signs_in(self, entrance, browser, app_of_people, person, hint):
+    def test_a_hint_names_the_person_of_the_sign_in(self, entrance, browser, app_of_people, person, hint):
         other = entrance.person()
         address, verifier = app_of_people.ask(state="s", id_token_hint=hint)
         check_page(browser.get(address))
@@ -395,7 +395,7 @@ def test_a_wrong_password_is_told_beside_the_fields(browser, app_of_people, pers
     check_page(twice, 422)
 
 
-def test_wrong_passwords_count_together_with_those_of_the_api(entrance, browser, app_of_people, person):
+def test_wrong_passwords_count_together_with_the_apis(entrance, browser, app_of_people, person):
     address, _ = app_of_people.ask()
     for _ in range(5):
         assert signed_in(browser, address, person, "wrong").status_code == 422
@@ -563,7 +563,7 @@ def test_a_password_that_was_given_is_changed_on_the_way(entrance, browser, app_
         entrance.admin.ok(entrance.admin.patch("/settings", {"must_change_password": False}))
 
 
-def test_what_the_policy_misses_stands_beside_the_field(enter):
+def test_a_fault_of_the_policy_stands_beside_the_field(enter):
     strict = enter(password_policy="strict")
     strict.admin.ok(strict.admin.patch("/settings", {"must_change_password": True}))
     try:
@@ -636,7 +636,7 @@ def test_while_the_database_is_away_there_is_a_page(entrance, browser, app_of_pe
     assert signed_in(browser, address, person).status_code == 303
 
 
-def test_those_who_sign_in_have_a_share_of_their_own(entrance, browser, app_of_people, person):
+def test_sign_ins_have_a_share_of_their_own(entrance, browser, app_of_people, person):
     address, _ = app_of_people.ask()
     shares = entrance.app.extensions["school-service"].shares
     with pytest.MonkeyPatch.context() as patch:
@@ -713,7 +713,7 @@ def test_without_public_url_there_are_no_pages(enter):
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
 
-def test_an_unknown_address_below_auth_is_a_page_to_who_prefers_one(browser, enter):
+def test_an_unknown_address_below_auth_is_a_page_to_a_client_that_prefers_one(browser, enter):
     closed = enter(public_url=None).app.test_client()
     for path in ("/auth/", "/auth/authorise", "/auth/x/invitation/", "/auth/a/b/c", "/auth/%00"):
         page = browser.get(path, headers=BROWSER)
@@ -800,7 +800,7 @@ def test_the_docs_page_is_led_back_to_under_its_policy(browser):
 
 @pytest.fixture
 def no_registry(entrance, monkeypatch):
-    """Takes the registry away, and has what was read of it grow old."""
+    """Takes the registry away, and lets its clients grow old."""
 
     def away():
         raise RegistrySilent

@@ -1,4 +1,4 @@
-"""Signing out: where it leads, and whose session it ends."""
+"""Signing out: where it leads, and the session it ends."""
 
 from __future__ import annotations
 
