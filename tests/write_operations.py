@@ -14,7 +14,7 @@ from tests import operations
 
 MEASURING = (
     "tests/features/audit/test_every_write.py::test_a_write_is_on_record_with_actor_address_and_request_and_a_failed_one_is_not",
-    "tests/features/reach/test_messages.py::test_every_read",
+    "tests/features/reach/test_messages.py::test_every_read_costs_its_messages",
 )
 
 

@@ -280,7 +280,7 @@ def test_a_correction_changes_its_members_alone(api, make, record, member):
 
 
 @each
-def test_all_members_at_once_and_again(api, make, record):
+def test_all_members_are_corrected_at_once_and_again_nothing_is(api, make, record):
     path, record_id = record.make(make)
 
     changed = api.ok(api.patch(path, record.changes))
@@ -295,7 +295,7 @@ def test_all_members_at_once_and_again(api, make, record):
 
 
 @each
-def test_nothing_given_changes_nothing(api, make, record):
+def test_a_correction_without_members_changes_nothing(api, make, record):
     path, record_id = record.make(make)
 
     assert api.ok(api.patch(path, {})) == api.ok(api.patch(path, {}))

@@ -351,7 +351,7 @@ def test_a_deletion_costs_four_round_trips(api, make, messages, record):
 
 
 @each_used
-def test_to_be_refused_costs_three(api, make, messages, record):
+def test_a_refused_deletion_costs_three_round_trips(api, make, messages, record):
     made = record.make(make)
     api.ok(made.use(api))
     with messages() as sent:
@@ -414,7 +414,7 @@ def test_a_cohort_that_is_being_deleted_gets_no_arm(committing, tenancy, monkeyp
 
 
 @each_used
-def test_beside_a_write_that_refers_to_it_one_of_the_two_is_done(committing, record):
+def test_of_a_deletion_and_a_write_that_refers_to_the_record_one_is_done(committing, record):
     made = record.make(committing)
     api = committing.api
 

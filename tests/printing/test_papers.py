@@ -168,7 +168,7 @@ def test_a_printer_that_has_printed_prints_the_same_bytes_as_a_new_one(printed, 
     assert printed(made()) == first == printed_anew(made())
 
 
-def test_classes_that_are_printed_at_once_by_one_printer_are_those_that_were_asked_for(printed):
+def test_classes_printed_at_once_by_one_printer_are_not_mixed_up(printed):
     classes = [
         task(
             *(card(2, student=student(first_name=name, admission_number=f"{number}")) for number in range(3))
@@ -316,7 +316,7 @@ def test_misplaced_texts_are_found():
     ],
     ids=["one", "sixteen", "third-term", "bare", "none", "forty", "fifty"],
 )
-def test_how_many_pages_a_card_has(printed, document, pages):
+def test_pages_of_a_card_are_numbered_where_it_has_several(printed, document, pages):
     pdf = printed(task(document, pictures=PICTURES))
 
     assert pages_of(pdf) == pages

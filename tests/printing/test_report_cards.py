@@ -396,7 +396,7 @@ def test_a_subject_of_an_earlier_term_is_shown_with_its_terms_alone():
         ("NONE", None, set()),
     ],
 )
-def test_positions_are_those_that_the_school_shows(positions, in_table, in_result):
+def test_positions_are_on_a_card_as_the_school_shows_them(positions, in_table, in_result):
     made = composed(card(1, positions=positions))
 
     assert (column(made, "Pos.") if "Pos." in headings(made) else None) == in_table
@@ -437,7 +437,7 @@ def test_a_card_of_nothing_but_a_name():
     assert dict(made["result"]) == {"Position in class": "2nd = of 40", "Position in all arms": "5th of 120"}
 
 
-def test_a_comment_has_whose_it_is():
+def test_a_comment_names_its_writer():
     form_teacher, principal = composed(card(1))["comments"]
 
     assert (form_teacher["title"], form_teacher["name"]) == ("Form teacher", "Ṣadé Bàlógun")
@@ -456,7 +456,7 @@ def test_a_card_names_its_version_and_the_replaced_one():
     assert draft["issued"] == "Draft of 2 January 2026. These results are not published."
 
 
-def test_the_age_is_that_at_the_end_of_the_term():
+def test_the_age_is_of_the_last_day_of_the_term():
     assert dict(composed(card(1))["student"])["Age"] == "13"
     # Where the school has not said when the term ends, the day of the publication counts.
     assert dict(composed(card(1, calendar=BARE["calendar"]))["student"])["Age"] == "13"
@@ -532,7 +532,7 @@ def test_the_head_of_a_further_page_has_two_lines_at_most():
     assert running_head(["Ẹniọlá", None, "UHS/1\n2"]) == "Ẹniọlá  ·  UHS/1 2"
 
 
-def test_nothing_to_read_is_nothing():
+def test_blank_texts_are_nothing():
     assert [words(text) for text in (None, "", "  ", "\n")] == [None] * 4
 
 

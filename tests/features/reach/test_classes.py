@@ -18,7 +18,7 @@ __all__ = ["grant"]
 
 
 class TestFormTeachers:
-    def test_they_reach_the_students_who_are_now_in_their_batch(self, arms, own, make):
+    def test_they_reach_the_present_students_of_their_batch(self, arms, own, make):
         teacher = own.form_teacher(arms.a)
         make.student()
 
@@ -73,7 +73,7 @@ class TestFormTeachers:
             assert error_of(other) == error_of(unknown)
             assert other.status_code == 422
 
-    def test_arms_and_subjects(self, arms, own, make):
+    def test_they_reach_their_arm_and_its_subjects(self, arms, own, make):
         teacher = own.form_teacher(arms.a)
         make.cohort_subject()
 
@@ -248,7 +248,7 @@ class TestMine:
 
         assert ids(teacher, "/students?mine=true") == ids(teacher, "/students") == set(arms.in_a)
 
-    def test_a_client_has_none(self, api, grant, place):
+    def test_a_client_has_no_records_of_its_own(self, api, grant, place):
         client_id, _ = grant(school_ids=[place.id], permissions=["read:students"])
         key = api.app.extensions["school-service"].verifier.key
         client = api.using(token=issue_client_token(key, client_id, [place.id])["access_token"])

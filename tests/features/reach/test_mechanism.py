@@ -252,7 +252,7 @@ def test_a_read_in_a_transaction_is_narrowed_too(arms, own, monkeypatch):
     assert teacher.get(f"/students/{arms.in_b[0]}").status_code == 404
 
 
-def test_the_log_says_by_which_reach(arms, own, make, logs):
+def test_the_log_names_the_reach_of_a_request(arms, own, make, logs):
     teacher = own.subject_teacher(arms.subject, arms.a)
     for client in (teacher, make.api):
         client.ok(client.get("/students"))

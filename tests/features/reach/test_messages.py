@@ -47,7 +47,7 @@ def counted(messages):
     return counting
 
 
-def test_the_table_of_school(api, make, arms, machine, counted):
+def test_messages_to_a_caller_of_the_whole_school_are_as_in_the_table(api, make, arms, machine, counted):
     student, weak, room = f"/students/{arms.in_a[0]}", make.caller("read:roles"), make.classroom()["id"]
     tag = {"If-Match": "*"}
     names = iter(range(100))
@@ -73,7 +73,7 @@ def test_the_table_of_school(api, make, arms, machine, counted):
     assert counted(requests) == numbers_of("SCHOOL")
 
 
-def test_the_table_of_own(api, make, arms, own, counted):
+def test_messages_to_a_caller_of_own_records_are_as_in_the_table(api, make, arms, own, counted):
     api.ok(api.patch("/attendance-settings", {"families_read": "MARKS"}))
     teacher, pupil = own.subject_teacher(arms.subject, arms.a), own.student(arms.in_a[1], "read:classrooms")
     everything, term = make.caller("read:students"), arms.term["id"]
@@ -103,7 +103,7 @@ READS = [
 ]
 
 
-def test_every_read(make, own, messages, subtests):
+def test_every_read_costs_its_messages(make, own, messages, subtests):
     """Each GET that is no export, by an administrator, and by somebody who teaches the class and looks after it."""
     place = make_places(make)["own"]
     employee, teacher = own.teacher()

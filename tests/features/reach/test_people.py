@@ -26,7 +26,9 @@ def test_an_employee_reads_their_own_record_alone(make: Factory, own: Own) -> No
     assert client.patch(f"/employees/{employee['id']}", {"title": "Dr"}).status_code == 403
 
 
-def test_users_are_oneself_also_in_searches_totals_and_conditional_requests(make: Factory, own: Own) -> None:
+def test_the_only_user_is_oneself_also_in_searches_totals_and_conditional_requests(
+    make: Factory, own: Own
+) -> None:
     other = make.user(last_name="Adébáyọ̀")["user"]
     employee, client = own.teacher()
     account = make.account_of(employee)
@@ -94,7 +96,7 @@ def test_contacts_of_students_are_their_form_teachers(make: Factory, own: Own, a
         assert client.patch(f"/contacts/{contact['id']}", {"physical_address": "x"}).status_code == 404
 
 
-def test_one_adds_and_changes_contacts_of_oneself(make: Factory, own: Own) -> None:
+def test_a_user_adds_and_changes_their_own_contacts(make: Factory, own: Own) -> None:
     user, other = make.user()["user"], make.user()["user"]
     client = own.caller(user, "write:contacts", "read:contacts")
     body = {"email_address": "me@example.com", "phone_number": "+2348031234567", "physical_address": "1 Road"}

@@ -24,7 +24,7 @@ NARROWED = {
 }
 
 
-def test_there_are_some():
+def test_many_read_models_take_a_reach():
     assert len(NARROWED) > 40
 
 

@@ -265,7 +265,7 @@ class TestAbsencesAndSheets:
         )
         assert len(make.api.ok(make.api.get(absence))) == 3
 
-    def test_a_sheet_has_those_in_reach_and_refuses_others(self, arms, make, teacher, assessment):
+    def test_a_sheet_has_students_in_reach_and_refuses_others(self, arms, make, teacher, assessment):
         api, path = make.api, f"/assessments/{assessment['id']}"
         numbers = {
             each: api.ok(api.get(f"/students/{each}"))["admission_number"]

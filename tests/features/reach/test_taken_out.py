@@ -199,7 +199,7 @@ ELSEWHERE = {"school_service.features.scores.assessments.reads.names_of_submissi
 """The names of submitted arms, tested by test_scores: in the matrix each arm is submitted, and none is named."""
 
 
-def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, notes: Taken):
+def test_each_name_that_narrows_is_missed_when_taken_out(make: Factory, own: Own, notes: Taken):
     places = make_places(make)
     here = places["own"]
     clients = {

@@ -23,7 +23,7 @@ def rows(sheet):
     ]  # fmt: skip
 
 
-def test_a_batch_by_position_and_then_by_name(small):
+def test_a_broadsheet_is_by_position_and_then_by_name(small):
     sheet = small.broadsheet()
 
     assert rows(sheet) == [
@@ -97,7 +97,7 @@ def test_a_term_without_anything_that_counts_has_no_subjects(small):
     }
 
 
-def test_a_batch_without_students(small, make):
+def test_a_broadsheet_of_a_batch_without_students_is_empty(small, make):
     empty = small.make.batch(small.cohort, name="C")["id"]
 
     sheet = small.get("/broadsheets", batch=empty, term="FIRST")
@@ -123,7 +123,7 @@ def test_a_published_broadsheet_says_the_same_as_the_live_one(small):
     assert small.broadsheet("B")["state"] == "PROVISIONAL"
 
 
-def test_a_published_one_stays_while_the_live_one_goes_on(small):
+def test_a_published_broadsheet_stays_while_the_live_one_goes_on(small):
     small.publish(state="REOPENED")
     before = small.broadsheet()
     small.score(small.paper("Mathematics", category="CA1"), {"Ada": 0, "Bọ́lá": 100, "Chidi": 100})
@@ -137,7 +137,7 @@ def test_a_published_one_stays_while_the_live_one_goes_on(small):
     assert (live["state"], live["version"]) == ("PROVISIONAL", None)
 
 
-def test_a_session_until_the_latest_term_that_is_published(small):
+def test_a_broadsheet_of_a_session_goes_until_the_latest_published_term(small):
     small.publish("FIRST")
     for name in ("Mathematics", "English"):
         small.score(small.paper(name, "SECOND"), {"Ada": 61, "Bọ́lá": 72.5, "Chidi": 50})
@@ -211,7 +211,7 @@ class TestRefused:
         self.refused(small, path, 422, "session", session=small.make.session()["id"])
         self.refused(small, path, 422, "session", session="1066/1067")
 
-    def test_a_session_of_which_nothing_is_published(self, small, path):
+    def test_a_session_without_published_results(self, small, path):
         self.refused(small, path, 404, session=small.session["id"])
 
     def test_a_term_and_a_session_or_neither(self, small, path):

@@ -58,7 +58,7 @@ def test_point_1_scores_zeros_absences_excuses_and_blanks_each_count_as_such(api
     assert {student for student, result in results.items() if result["status"] == "INCOMPLETE"} == {blank}
 
 
-def test_point_2_every_figure_follows_from_those_beside_it_by_one_rounding(api, make):
+def test_point_2_every_figure_follows_from_figures_beside_it_by_one_rounding(api, make):
     with in_transaction(SchoolBinding(api.school)):
         store_settings(percent_places=0)
     arms = Arms(make, 1, 2)

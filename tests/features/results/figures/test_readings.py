@@ -25,7 +25,7 @@ def places(results, of):
     ]
 
 
-def test_a_subject_by_position_in_the_cohort_or_in_a_batch(small):
+def test_results_of_a_subject_are_by_position_in_the_cohort_or_in_a_batch(small):
     both, arm = (
         subject_results(small, "Mathematics"),
         subject_results(small, "Mathematics", batch=small.batches["A"]),
@@ -51,7 +51,7 @@ def test_results_of_an_elective_have_its_takers(small):
     ]
 
 
-def test_a_term_result(small):
+def test_a_term_result_has_subjects_total_average_and_positions(small):
     result = small.result("Ada")
 
     assert [row["subject"]["name"] for row in result["subjects"]] == ["English", "Mathematics", "Music"]

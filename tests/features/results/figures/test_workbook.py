@@ -259,7 +259,7 @@ def test_the_same_records_are_the_same_bytes(small):
     assert download(small).data == download(small).data
 
 
-def test_a_published_one_says_its_version(small):
+def test_a_published_workbook_says_its_version(small):
     small.publish(state="REOPENED")
 
     sheet = opened(download(small))["Broadsheet"]
@@ -323,7 +323,7 @@ def test_a_download_is_on_record_and_costs_three_messages(small, messages):
 @pytest.mark.program
 @needs_libreoffice
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="poppler is not installed (no pdftotext)")
-def test_libreoffice_prints_all_of_it(make, make_other, tmp_path):
+def test_libreoffice_prints_all_of_a_workbook(make, make_other, tmp_path):
     """A class that takes 8 subjects is printed on A4, one that takes 18 on A3."""
     classes = [(LargeClass(make, 8), 8, "841"), (LargeClass(make_other, 18), 18, "1190")]
     answers = [

@@ -53,7 +53,7 @@ def test_a_stored_document_is_the_same_byte_for_byte(now):
     assert len(compared(before, now, DOCUMENT)) == 1
 
 
-def test_of_a_paper_words_count():
+def test_the_words_of_a_paper_count():
     assert compared("Total 188\nAverage 37.60", "Total  188 Average 37.60", PAPER) == []
     assert len(compared("Average 37.60", "Average 37.6", PAPER)) == 1
 

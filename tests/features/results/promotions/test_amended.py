@@ -255,7 +255,7 @@ def test_a_card_with_the_outcome_stays_current_and_is_verified_with_the_day_of_t
     assert verification(end, student) == ("CURRENT", None)
 
 
-def test_a_paper_has_the_note_on_class_figures_and_then_that_on_the_promotion(api, end):
+def test_a_paper_has_the_note_on_class_figures_and_then_the_one_on_the_promotion(api, end):
     first, corrected = end.students[end.first]
     codes = {student: code_of(end, student) for student in (first, corrected)}
     for publication in end.listed(cohort=end.cohort["id"]):

@@ -212,7 +212,7 @@ def test_records_of_students_left_out_or_there_already_do_not_rest_on_a_promotio
     assert end.students_of(end.again) == {left_out}
 
 
-def test_a_later_promotion_rests_on_it(api, make, end):
+def test_a_later_promotion_rests_on_the_earlier(api, make, end):
     promotion = end.promoted()
     term = make.term(end.next_session)
     assert term
@@ -234,7 +234,7 @@ def test_a_later_promotion_rests_on_it(api, make, end):
     assert end.undo(promotion).status_code == 200
 
 
-def test_its_graduates_have_to_be_the_last_ones(api, make, end):
+def test_graduates_of_an_undone_promotion_have_to_be_the_last_ones(api, make, end):
     promotion = end.promoted(end.move(promote_to=None))
     listed = api.ok(api.get("/graduates"))
     make.graduate()

@@ -170,7 +170,7 @@ def test_a_form_teacher_reads_of_their_own_child_as_of_every_pupil(api, make, un
     assert of_student(teacher, other, live="true").status_code == 403
 
 
-def test_a_stop_ends_it_and_nothing_but_lifting_it_brings_it_back(api, make, arms):
+def test_a_stop_ends_a_guardians_readings_and_lifting_it_alone_brings_them_back(api, make, arms):
     arms.published(arms.first)
     child, sister = arms.students[arms.first]
     guardian, own = guardian_of(make, child, sister, full_name="Emeka Obi")

@@ -38,7 +38,7 @@ def test_a_dry_run_names_the_subjects_in_which_nothing_counts(api, make, arms, s
     assert untaken["id"] not in str(first)
 
 
-def test_a_publication_is_refused_until_they_are_named(api, arms, silent):
+def test_a_publication_is_refused_until_subjects_without_assessments_are_named(api, arms, silent):
     answer = arms.publish()
 
     assert answer.status_code == 409

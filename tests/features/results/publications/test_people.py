@@ -190,7 +190,7 @@ def test_a3_a_mover_before_either_arm_is_published_is_judged_in_the_new_one(api,
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_a3_whose_card_is_of_one_arm_gets_none_in_the_other(api, arms, together):
+def test_a3_a_student_with_a_card_of_one_arm_gets_none_in_the_other(api, arms, together):
     (first,) = arms.published(arms.first)
     mover = arms.students[arms.first][0]
     move(arms, mover)

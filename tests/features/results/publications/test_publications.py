@@ -460,7 +460,7 @@ def test_a_term_that_no_session_has_yet_is_an_empty_page(api, arms):
 # Writes that it holds
 
 
-def test_metric_sheets_are_held_while_it_is_published(api, make):
+def test_metric_sheets_are_held_while_results_are_published(api, make):
     seen = Observed(make, 2)
     batch, term = seen.cohort["id"], seen.term
     content = seen.sheet({number: dict.fromkeys(TRAITS, 3) for number in seen.students})
@@ -478,7 +478,7 @@ def test_metric_sheets_are_held_while_it_is_published(api, make):
     assert again["changed"] == 2
 
 
-def test_a_list_of_metrics_and_comments_are_held_while_it_is_published(api, make):
+def test_a_list_of_metrics_and_comments_are_held_while_results_are_published(api, make):
     seen = Observed(make, 1)
     (student,) = seen.students.values()
     batch, term = seen.cohort["id"], seen.term["id"]

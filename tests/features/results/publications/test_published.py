@@ -86,7 +86,7 @@ def test_published_results_of_a_class_of_one_arm_are_the_live_ones_too(api, make
     assert live[0]["batch_figures"] | {"position": 2, "tied": True, "of": 3} == live[0]["batch_figures"]
 
 
-def test_while_it_is_under_review_the_last_version_is_shown_and_marked(api, arms):
+def test_a_version_under_review_is_shown_and_marked(api, arms):
     (first,) = arms.published(arms.first)
     student = arms.students[arms.first][1]
     published = api.ok(of_student(api, student))
@@ -623,7 +623,7 @@ def principals(api):
 
 
 @pytest.mark.parametrize("positions", ["BOTH", "BATCH", "COHORT", "NONE"])
-def test_positions_are_shown_as_they_were_set_when_it_was_published(api, make, arms, positions):
+def test_positions_are_shown_as_they_were_set_at_the_publication(api, make, arms, positions):
     settings(api, positions=positions)
     arms.published(arms.first)
     student = arms.students[arms.first][0]
@@ -709,7 +709,7 @@ def test_a_transcript_has_every_published_term_the_oldest_session_first(api, mak
     assert (second["session"]["id"], second["terms"][0]["of"]) == (later.cohort["session"], 3)
 
 
-def test_a_transcript_without_anything_published(api, make, arms):
+def test_a_transcript_without_published_results_is_empty_to_staff_and_unknown_to_the_student(api, make, arms):
     student = arms.students[arms.first][0]
     own = as_student(make, student)
 

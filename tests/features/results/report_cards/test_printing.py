@@ -181,7 +181,7 @@ def test_all_cards_of_a_class_look_alike_also_with_other_subjects(unmarked, make
 
 
 @needs_poppler
-def test_some_of_a_batch_alone(arms, api):
+def test_some_students_of_a_batch_are_printed_alone(arms, api):
     arms.published(arms.first)
     student, other = arms.students[arms.first]
 

@@ -495,7 +495,7 @@ def test_no_line_of_the_log_has_the_code(arms, api, anyone, place, logs):
 
 
 @pytest.mark.parametrize("path", ["//verify/a/b", "/verify/a\nb", "/a/verify/b"])
-def test_nor_has_one_of_an_address_that_is_none(path):
+def test_a_malformed_address_is_logged_without_its_code(path):
     assert logged_path(path).endswith("/verify/…")
 
 

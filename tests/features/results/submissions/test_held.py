@@ -105,7 +105,7 @@ def test_point_4_once_submitted_no_score_absence_or_assessment_changes(api, writ
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_before_it_is_submitted_and_once_reopened_each_of_them_changes(api, make, act):
+def test_before_a_submission_and_once_reopened_each_write_changes_results(api, make, act):
     before, after = Writes(make), Writes(make)
     # A blank has become an absence then: a score takes its place, and an absence may be another.
     api.ok(after.class_.submit(blanks="EXCUSED"))

@@ -66,7 +66,7 @@ def test_without_a_batch_submissions_of_all_classes_of_the_current_session_are_l
     assert all("classroom" not in row for row in school.listed(batch=school.arms.a, term="FIRST"))
 
 
-def test_of_a_term_by_name_or_id_and_in_a_state(school):
+def test_submissions_of_a_term_by_name_or_id_and_in_a_state_are_listed(school):
     first = [row for row in school.all if row["term"]["term"] == "FIRST"]
 
     assert school.listed(term="FIRST") == school.listed(term=school.arms.term["id"]) == first
@@ -148,5 +148,5 @@ def test_the_number_of_messages_does_not_depend_on_the_number_of_classes(school,
     assert number <= 4
 
 
-def test_another_school_sees_nothing_of_it(school, other_api):
+def test_another_school_sees_none_of_the_submissions(school, other_api):
     assert other_api.ok(other_api.get("/submissions")) == []

@@ -130,7 +130,7 @@ def test_a_change_costs_the_same_however_many_take_it(api, make, messages):
 # Results under way
 
 
-def test_a_submission_holds_it_until_each_class_is_published(api, make):
+def test_a_submission_holds_a_change_until_each_class_is_published(api, make):
     arms = Arms(make)
     arms.mark()
     arms.submit()
@@ -178,7 +178,7 @@ def test_an_arm_without_students_and_one_made_later_wait_for_nothing(api, make):
     assert change(api, arms.subjects[0], True).status_code == 200
 
 
-def test_reopened_results_hold_it(api, make):
+def test_reopened_results_hold_a_change(api, make):
     arms = Arms(make)
     first, _ = arms.published()
     api.ok(arms.reopen(first))

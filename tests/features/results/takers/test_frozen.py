@@ -166,7 +166,7 @@ def test_the_last_act_on_a_student_holds(api, arms):
     assert (again["changed"], arms.on_cards()) == (0, [taker])
 
 
-def test_each_reopened_publication_of_the_cohort_notes_it_and_no_other(api, make, arms):
+def test_each_reopened_publication_of_the_cohort_notes_a_choice_and_no_other_does(api, make, arms):
     first, second = arms.published()
     other, elsewhere = arms.students[arms.first][1], make.cohort_subject(elective=True)
     api.ok(arms.reopen(first))

@@ -82,7 +82,7 @@ def errors(answer, place="json"):
 # Records that are made
 
 
-def test_all_of_it(year):
+def test_all_records_of_a_session_are_copied(year):
     target = year.next()
     first, second = (room["name"] for room in year.rooms)
 
@@ -116,7 +116,7 @@ def test_all_of_it(year):
     )  # fmt: skip
 
 
-def test_the_records_are_as_those_they_were_copied_from(year):
+def test_copies_are_as_their_originals(year):
     target = year.next()
 
     rows = year.api.ok(year.copy(target))["rows"]
@@ -181,7 +181,7 @@ def test_a_dry_run_says_the_same_and_makes_nothing(year):
     assert (tried["dry_run"], done["dry_run"], tried["made"]) == (True, False, done["made"])
 
 
-def test_again_nothing_is_made_again(year):
+def test_a_second_copy_makes_nothing(year):
     target = year.next()
     first = year.api.ok(year.copy(target))
     before = year.number_logged()
@@ -261,7 +261,7 @@ def test_records_that_rest_on_an_absent_part_are_left_out(year, parts, left_out,
     assert answer["made"] == sum(row["outcome"] == "MADE" for row in answer["rows"])
 
 
-def test_employees_who_have_left_are_named(year):
+def test_former_employees_are_named(year):
     year.api.ok(year.api.delete(f"/employees/{year.teacher['id']}?release=true"))
     # A deleted employee teaches nobody any more: an account that is deleted by itself leaves its class.
     other = year.make.employee()
@@ -374,7 +374,7 @@ def test_a_calendar_stays_within_the_session(year):
 # Refusals
 
 
-def test_sessions_that_are_not_there(year, make_other):
+def test_unknown_sessions_and_the_same_one_are_refused(year, make_other):
     target, foreign = year.next(), make_other.session()
 
     for record in ({"id": str(uuid4())}, foreign):
@@ -398,7 +398,7 @@ def test_sessions_that_are_not_there(year, make_other):
         ({"from": "x"}, "from"),
     ],
 )
-def test_wrong_bodies(year, body, field):
+def test_wrong_bodies_are_refused(year, body, field):
     assert list(errors(year.copy(year.next(), **body))) == [field]
 
 
@@ -423,7 +423,7 @@ def test_each_part_needs_the_permission_of_its_records(year):
     year.api.ok(year.copy(target, "TERMS", "COHORTS", api=clerk))
 
 
-def test_of_a_session_that_has_nothing(year):
+def test_a_copy_of_an_empty_session_makes_nothing(year):
     empty = year.make.session()
 
     answer = year.api.ok(year.copy(year.next(), session=empty["id"]))
@@ -446,7 +446,7 @@ def test_the_same_key_copies_once(year):
 
 
 @pytest.mark.parametrize("classes", [0, 12])
-def test_statements_do_not_depend_on_how_much_there_is(year, messages, classes):
+def test_messages_and_inserts_do_not_depend_on_the_number_of_records(year, messages, classes):
     for _ in range(classes):
         cohort = year.make.cohort(session=year.session)
         taught = year.make.cohort_subject(cohort, year.maths)
@@ -462,7 +462,7 @@ def test_statements_do_not_depend_on_how_much_there_is(year, messages, classes):
     assert sum(message.count("INSERT INTO") for message in sent) == 10
 
 
-def test_of_several_at_once_one_makes_it(committing):
+def test_of_several_copies_at_once_one_makes_the_records(committing):
     year = Year(committing)
     target = year.next()
 

@@ -108,7 +108,7 @@ def test_an_unknown_term_and_the_other_schools_are_404(api, other_api, make_othe
     assert api.ok(api.get(path(term)))["times_opened"] is None
 
 
-def test_of_two_at_once_one_is_the_later(committing):
+def test_of_two_changes_at_once_one_is_the_later(committing):
     term = committing.term()
     bodies = [{"times_opened": 100, "notice": "a"}, {"times_opened": 110, "notice": "b"}]
 
