@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial, wraps
 from itertools import chain
@@ -36,7 +36,7 @@ from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_pict
 from school_service.web.error_responses import handle
 from school_service.web.fields import MAX_IDS, File, ListOf, Nested, QueryBoolean, id_list
 from school_service.web.interface_operations import check_query_names
-from school_service.web.openapi import ERRORS, ServiceApi, document_operation
+from school_service.web.openapi import DocumentedError, ServiceApi, document_operation
 from school_service.web.operations import Run, declare, declared
 from school_service.web.pages import FORM, HTML, preferred_type, prefers_page, show_error, show_page
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
@@ -515,12 +515,13 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
-    def errors_as(self, schema: type[ma.Schema], *statuses: int) -> Callable[[View], View]:
-        """Name the schema of the errors of these statuses, if it has members beside those of every error."""
+    def errors_as(
+        self, schema: type[ma.Schema], errors: Mapping[int, DocumentedError]
+    ) -> Callable[[View], View]:
+        """Document errors of the operation that are other than everywhere, by their statuses, and their schema."""
 
         def decorate(view: View) -> View:
-            for status in statuses:
-                documented = ERRORS[status]
+            for status, documented in errors.items():
                 view = self.alt_response(
                     status,
                     schema=schema,

@@ -64,13 +64,17 @@ _RETRY = {
 
 @dataclass(frozen=True)
 class DocumentedError:
-    """An error in the document: its meaning, its headers, and an example of its type, its message and `errors`."""
+    """An error in the document: its meaning, its headers, and an example of its type, its message and `errors`.
+
+    `more` are members of the example beside those of every error.
+    """
 
     meaning: str
     type: ErrorType
     message: str
     headers: Mapping[str, Any] = field(default_factory=dict)
     errors: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, str] = field(default_factory=dict)
 
     def example(self, status: int) -> dict[str, Any]:
         """Write a body as it is answered."""
@@ -82,8 +86,7 @@ class DocumentedError:
         }
         if self.errors:
             example["errors"] = self.errors
-        example["request_id"] = "7d0f9c1e5b6a4c0f8a1d2e3f4a5b6c7d"
-        return example
+        return {**example, "request_id": "7d0f9c1e5b6a4c0f8a1d2e3f4a5b6c7d", **self.more}
 
     def response(self, status: int) -> dict[str, Any]:
         """Write the response component."""

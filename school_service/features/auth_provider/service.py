@@ -23,6 +23,7 @@ TOKEN_CLIENTS = "token clients"  # noqa: S105 -- it names them
 REMEMBERED = 1_000  # public clients
 SECONDS = 5.0
 WRONG = "The client or its secret is wrong."
+OTHER_AUDIENCE = "The client may not have tokens for this audience."
 
 
 def issue_token(
@@ -48,7 +49,7 @@ def issue_token(
             raise WrongPassword(WRONG)
         throttle.record_success(client_id)
         if audience != expected_audience:
-            raise Forbidden("The client may not have tokens for this audience.")
+            raise Forbidden(OTHER_AUDIENCE)
         named = None if scope is None else _permissions_of(scope, granted.permissions)
         token = issue_client_token(
             key, client_id, granted.schools, session_number=granted.session_number, permissions=named

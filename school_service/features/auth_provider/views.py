@@ -6,6 +6,7 @@ Those for signing people in are there if PUBLIC_URL gives the address of the iss
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
@@ -16,10 +17,12 @@ from marshmallow import EXCLUDE, fields
 
 from school_service.auth.login_throttle import TOKEN_ENDPOINT, LoginThrottle, check_grants
 from school_service.config import ISSUER_PATH
+from school_service.core.error_types import ErrorType
 from school_service.core.errors import NotAuthenticated, WrongPassword
 from school_service.features.auth_provider import service
 from school_service.features.auth_provider.token_form import (
     CODE_GRANT,
+    OAUTH_ERRORS,
     PEOPLES_GRANTS,
     TokenFormRefused,
     TokenRequestParser,
@@ -36,6 +39,7 @@ from school_service.web.app_state import app_state
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address, service_address
 from school_service.web.fields import Choice, Text
+from school_service.web.openapi import ERRORS, DocumentedError
 from school_service.web.pages import FORM_LIMIT
 from school_service.web.rendering import object_response
 from school_service.web.request_log import log_of_request
@@ -84,6 +88,40 @@ class TokenErrorSchema(ErrorSchema):
 
     error = described(fields.String, "The error, for a program: `invalid_client`.")
     error_description = described(fields.String, "The error, for a person, in ASCII.")
+
+
+def _of_form(status: int, **others: Any) -> DocumentedError:
+    """Document an error as forms are answered; `others` are other than everywhere."""
+    error = replace(ERRORS[status], **others)
+    _, name = OAUTH_ERRORS.get(status, (status, "invalid_request"))
+    return replace(error, more={"error": name, "error_description": error.message})
+
+
+_FORM_ERRORS = {
+    **{status: _of_form(status) for status in (413, 429, 500, 503)},
+    400: _of_form(
+        400,
+        meaning="The form is not valid, or the body is not JSON.",
+        type=ErrorType.VALIDATION,
+        message="The client must authenticate in one way, not in two.",
+    ),
+    401: _of_form(
+        401,
+        meaning="The client or its secret is missing or wrong.",
+        type=ErrorType.WRONG_CREDENTIALS,
+        message=service.WRONG,
+        headers={
+            "WWW-Authenticate": {
+                "description": "`Basic` to a form, else `Bearer`.",
+                "schema": {"type": "string"},
+            }
+        },
+    ),
+}
+_JSON_ERRORS = {
+    403: replace(ERRORS[403], meaning="The audience is another.", message=service.OTHER_AUDIENCE),
+    422: replace(ERRORS[422], errors={"json": {"grant_type": ["Must be one of: client_credentials."]}}),
+}
 
 
 class ProviderSchema(RecordSchema):
@@ -273,8 +311,8 @@ class Tokens(MethodView):
 
     @blp.public
     @exchanges_forms
-    @blp.answers(403)
-    @blp.errors_as(TokenErrorSchema, 400, 401, 413, 429, 500, 503)
+    @blp.errors_as(TokenErrorSchema, _FORM_ERRORS)
+    @blp.errors_as(ErrorSchema, _JSON_ERRORS)
     # Its form is told in words: of an operation with two bodies openapi-python-client makes a function without types.
     @blp.arguments(TokenRequestSchema)
     @blp.returns(TokenSchema)
@@ -331,7 +369,7 @@ class Revocation(MethodView):
     """Giving tokens up."""
 
     @people_blp.public
-    @people_blp.errors_as(TokenErrorSchema, 400, 401, 413, 429, 500, 503)
+    @people_blp.errors_as(TokenErrorSchema, _FORM_ERRORS)
     @people_blp.describes_form(RevocationFormSchema)
     @people_blp.returns(NothingSchema)
     def post(self) -> Any:

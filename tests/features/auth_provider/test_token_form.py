@@ -351,3 +351,23 @@ class TestMetadata:
             assert service_address() == BASE
         with app.app_context():
             assert service_address() == BASE
+
+
+# The document
+
+
+def test_the_document_shows_errors_as_they_are_answered(api, ask):
+    paths, stranger = api.get("/openapi.json").get_json()["paths"], {"client_id": "a", "client_secret": "b"}
+    of_json = {**GRANT, **stranger, "grant_type": "password", "audience": "x"}
+    of_token = {
+        400: ask({**GRANT, **stranger}, basic("a", "b")),
+        401: ask({**GRANT, **stranger}),
+        413: ask({**GRANT, "scope": "x" * 10**6}),
+        422: api.using(token=None, school=None).post(TOKEN, of_json),
+    }
+
+    for path, statuses in ((TOKEN, of_token), ("/auth/oauth/revoke", (400, 401, 413))):
+        for status in statuses:
+            shown = paths[path]["post"]["responses"][str(status)]["content"]["application/json"]["example"]
+            answer = of_token[status].get_json()
+            assert shown == {**answer, "request_id": shown["request_id"]}
