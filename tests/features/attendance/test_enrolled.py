@@ -32,7 +32,7 @@ def withdraw(class_, name, back):
 
 
 def names(class_, back=0, **key):
-    """Who is in a register, and how many are enrolled and unmarked."""
+    """The students in a register, and how many are enrolled and unmarked."""
     register = class_.api.ok(class_.get(back, **key))
     return sorted(class_.codes(register)), register["enrolled"], register["unmarked"]
 
@@ -121,7 +121,7 @@ def test_a_mover_without_a_day_is_in_the_new_arm_from_the_day_of_the_move(make, 
     assert names(class_, 1) == (["R/1", "R/2", "R/3"], 3, 3)
     assert names(class_) == (["R/2", "R/3"], 2, 2)
     assert unmarked(class_, default="P") == []
-    # In the registers of before they are listed, as all are who are in the class, and not asked for.
+    # In the registers of before they are listed, as all students of the class are, and not asked for.
     assert names(class_, 1, batch=other) == (["R/1"], 0, 0)
     assert names(class_, batch=other) == (["R/1"], 1, 1)
     assert unmarked(class_, batch=other) == ["R/1"]

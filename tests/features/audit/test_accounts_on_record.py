@@ -116,7 +116,7 @@ def test_entries_of_a_student_in_a_class_bear_the_students_id(api, make):
 
     entries = api.ok(api.get("/audit", query_string={"id": student["id"], "pageSize": 1000}))["data"]
 
-    # That the compulsory subject is taken follows from the enrollment.
+    # The taking of the compulsory subject follows from the enrollment.
     assert sorted(entry["entity"] for entry in entries) == [
         "enrollment",
         "student",

@@ -1056,7 +1056,7 @@ SILENT = {operation for operation in WRITES if operation[0] == "GET"} | {
 }
 
 
-def test_none_is_forgotten():
+def test_no_writing_operation_is_forgotten():
     operations = {(operation.method, operation.path) for operation in OPERATIONS}
     writing = {operation for operation in operations if operation[0] in WRITING}
 

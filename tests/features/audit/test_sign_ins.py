@@ -59,7 +59,7 @@ def test_a_refused_one_is_on_record_with_the_user_where_there_is_one(api, user, 
     assert listed(api, "sign-in") == []
 
 
-def test_neither_the_username_nor_the_password_of_a_refused_one_is_stored(api):
+def test_neither_username_nor_password_of_a_refused_sign_in_is_stored(api):
     for name, password in (("hunter2", "secret7"), ("secret7", "hunter2")):
         sign_in(api, name, password)
 
@@ -79,7 +79,7 @@ def test_unknown_and_known_names_cost_the_same_messages(api, user, messages):
     assert costs[0] == costs[1]
 
 
-def test_it_costs_a_sign_in_nothing(api, user, messages):
+def test_a_sign_in_with_its_entry_is_seven_messages(api, user, messages):
     sign_in(api, user["username"])
     with messages() as sent:
         sign_in(api, user["username"])
@@ -132,7 +132,7 @@ def test_of_a_refused_request_nothing_else_is_left(api, rehearsed):
     assert len(listed(api, "refused-sign-in")) == 1
 
 
-def test_it_is_committed(committing):
+def test_the_entry_of_a_refused_sign_in_is_committed(committing):
     """On connections of its own, whose transactions end: not within one that a test undoes."""
     api = committing.api
     assert sign_in(api, "nobody", "wrong").status_code == 401

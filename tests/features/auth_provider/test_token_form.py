@@ -231,7 +231,7 @@ class TestRequestsOAuthlib:
         session.fetch_token(BASE + TOKEN, client_secret=secret, **options)
         return session
 
-    def test_it_gets_a_token_and_works_with_it(self, rehearsed, grant, place):
+    def test_the_library_gets_a_token_and_works_with_it(self, rehearsed, grant, place):
         client, secret = grant(school_ids=[place.id], permissions=["read:roles"])
         for options in ({"auth": HTTPBasicAuth(client, secret)}, {"include_client_id": True}, {}):
             session = self.fetch(rehearsed, client, secret, **options)
@@ -255,7 +255,7 @@ class TestAuthlib:
         return session
 
     @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-    def test_it_gets_a_token_and_works_with_it(self, rehearsed, grant, place, method):
+    def test_the_library_gets_a_token_and_works_with_it(self, rehearsed, grant, place, method):
         with self.client(
             rehearsed, *grant(school_ids=[place.id], permissions=["read:roles"]), method
         ) as client:

@@ -468,7 +468,7 @@ class TestPassword:
             api.ok(link(api, user, provider, f"ada {number}"))
         assert by_password(ada, user, "a password").status_code == 409
 
-    def test_it_stays_with_ones_own_passwords_and_ends_with_one_set_by_somebody_else(
+    def test_a_link_by_password_stays_with_ones_own_passwords_and_ends_with_one_set_by_somebody_else(
         self, api, make, user, provider
     ):
         own = with_own_password(api, make, user)
@@ -490,7 +490,7 @@ class TestPassword:
             "PASSWORD",
         )
 
-    def test_one_that_a_given_password_made_ends_with_that_password(self, api, make, provider):
+    def test_a_link_made_by_a_given_password_ends_with_that_password(self, api, make, provider):
         """The giver of the password may have linked themselves."""
         for change in ("own", "invitation"):
             user = make.user()["user"]
@@ -508,7 +508,7 @@ class TestPassword:
             assert is_not_linked(ada.get("/me"))
             assert listed(api, user) == []
 
-    def test_one_that_must_be_changed_links_nothing(self, api, make, provider):
+    def test_a_password_that_must_be_changed_links_nothing(self, api, make, provider):
         api.ok(api.patch("/settings", {"must_change_password": True}))
         user = make.user()["user"]
         ada = outside(api, provider)

@@ -92,7 +92,7 @@ def test_all_of_it_is_on_record(family):
         assert logged("invitation", invitation["id"])[0]["user"] == invitation["user"]
 
 
-def test_it_needs_the_rights_of_both_acts(family):
+def test_inviting_guardians_needs_the_permissions_of_both_acts(family):
     every = {"write:students", "write:users", "read:results"}
     for missing in every:
         assert family.give(family.make.caller(*every - {missing})).status_code == 403, missing

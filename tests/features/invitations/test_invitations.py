@@ -147,7 +147,7 @@ def test_an_invitation_lasts_fourteen_days_where_no_others_are_named(api, person
     assert timedelta(days=days, minutes=-5) < left <= timedelta(days=days)
 
 
-def test_it_sets_a_forgotten_password_and_ends_all_sessions(api, make):
+def test_an_invitation_sets_a_forgotten_password_and_ends_all_sessions(api, make):
     user = make.user()["user"]
     before = make.signed_in(user)
 

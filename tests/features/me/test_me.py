@@ -100,7 +100,7 @@ def test_a_user_without_a_role_is_told_too(make):
     assert {name: profile[name] for name in NOTHING} == NOTHING
 
 
-def test_it_answers_while_the_password_must_be_changed(api, make):
+def test_me_answers_while_the_password_must_be_changed(api, make):
     api.ok(api.patch("/settings", {"must_change_password": True}))
     caller = make.caller("read:students")
 

@@ -69,7 +69,7 @@ def test_every_list_of_a_class_has_one_order(api, make, taught):
     assert lists == dict.fromkeys(lists, IN_ORDER)
 
 
-def test_so_has_every_workbook(api, make, taught):
+def test_every_workbook_has_that_order(api, make, taught):
     assessment = make.assessment(taught.subject, taught.term)
     of_class = {"batch": taught.cohort["id"], "term": taught.term["id"]}
     of_metrics = {"batchId": taught.cohort["id"], "term": taught.term["id"], "metric_type": "AFFECTIVE"}
@@ -95,7 +95,7 @@ def test_students_missing_in_a_sheet_are_listed_in_that_order(api, make, taught)
     assert names_of(answer["not_in_sheet"]) == IN_ORDER[:-1]
 
 
-def test_so_have_published_results(api, make, taught):
+def test_published_results_have_that_order(api, make, taught):
     assessment = make.assessment(taught.subject, taught.term)
     for student in taught.students:
         make.entry(assessment, student, taught.cohort["id"], 10)
@@ -117,7 +117,7 @@ def test_so_have_published_results(api, make, taught):
     assert orders == dict.fromkeys(lists, IN_ORDER)
 
 
-def test_so_have_employees(api, make):
+def test_employees_have_that_order(api, make):
     for last, first in reversed(PEOPLE):
         make.employee(last_name=last, first_name=first)
 
@@ -161,7 +161,7 @@ def test_a_name_that_is_equal_when_composed_is_taken(api, make):
     assert api.post("/students", body).status_code == 409
 
 
-def test_one_signs_in_however_the_name_is_typed(api, make):
+def test_a_user_signs_in_by_any_form_of_the_name(api, make):
     make.user(username=APART)
 
     for typed in (APART, WHOLE, WHOLE.upper()):
@@ -175,7 +175,7 @@ def test_a_password_stays_as_it_was_typed(api, make):
     assert api.post("/users/login", {"username": "bola", "password": apart}).status_code == 401
 
 
-def test_a_sheet_may_have_them_either_way(api, make):
+def test_a_sheet_may_have_names_in_either_form(api, make):
     student = make.student(first_name="Ṣadé", last_name="Ẹ̀zẹ", admission_number="Ẹ̀/1")
     empty = make.taught(0)
     make.enrolled(empty.cohort, student)

@@ -162,14 +162,14 @@ def enter(connection, schema):
 @pytest.mark.parametrize(
     "way",
     [
-        # Who moves schools between the nodes of Citus is a superuser.
+        # Schools are moved between the nodes of Citus by a superuser.
         pytest.param({"superuser": False}, marks=on_postgresql_alone),
         {"one_login": True},
         {"logins": 2},
     ],
     ids=str,
 )
-def test_it_works_however_the_installation_is_made(server, way):
+def test_erasing_works_in_any_installation(server, way):
     with installation(server, **way) as tenancy:
         school = create_school(tenancy, name="Barewa College", administrator=ADMINISTRATOR)
         with tenancy.admin.begin() as connection:

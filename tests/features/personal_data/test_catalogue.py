@@ -251,7 +251,7 @@ GONE = {table for table in PLACES if not erased(table, STAYS, EMPTIED)}
 CHANGES = {table: erased(table, EMPTIED, BY_SERVICE) for table in PLACES if table not in GONE}
 
 
-def test_these_rows_are_gone_with_the_person():
+def test_rows_of_these_tables_are_gone_with_the_person():
     assert {
         *("user_roles", "bank_accounts", "next_of_kin", "user_sessions"),
         *("user_identities", "invitations", "user_photos"),

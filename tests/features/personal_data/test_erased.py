@@ -297,13 +297,13 @@ def test_again_changes_nothing(api, left, kind):
 
     assert api.ok(api.get("/audit"))["total"] == log
     again = api.ok(api.get(path_of(kind, person)))
-    # That the copy was asked for is on record.
+    # The request of the copy is on record.
     (copied,) = (entry for entry in again.pop("audit") if entry not in told["audit"])
     assert (copied["entity"], copied["new"]) == ("export", {"data": kind.removesuffix("s")})
     assert again == {name: value for name, value in told.items() if name != "audit"}
 
 
-# Who is still here
+# Persons who are still here
 
 
 def test_an_enrolled_student_is_not_erased(api, people):
@@ -451,7 +451,7 @@ def test_correcting_a_contact_and_erasing_at_once_leave_no_contact(committing, t
 
 
 @each_kind
-def test_it_costs_few_round_trips_however_much_there_is(api, make, people, messages, kind):
+def test_erasing_any_number_of_rows_costs_few_round_trips(api, make, people, messages, kind):
     counted = []
     for contacts in (0, 20):
         person = people[kind] if not counted else make_another(make, kind)

@@ -184,7 +184,7 @@ def test_the_permission_of_each_area_that_is_told_of_is_needed(make, kind):
 
 
 @each_kind
-def test_it_costs_three_round_trips_however_much_there_is(api, make, messages, kind):
+def test_a_copy_of_any_length_costs_three_round_trips(api, make, messages, kind):
     person = KINDS[kind](make)
     account = {"id": person["user"]}
     for count in (0, 30):

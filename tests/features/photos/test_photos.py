@@ -101,7 +101,7 @@ def test_a_photo_is_made_anew(api, user):
     assert (entry["action"], entry["new"]) == ("update", {"photo": "set"})
 
 
-def test_its_address_and_tags(api, user, monkeypatch):
+def test_the_address_and_the_tag_of_a_photo_change_with_its_content(api, user, monkeypatch):
     before = api.get(f"/users/{user['id']}").headers["ETag"]
     first = api.ok(put(api, user, picture()))
     tag, photo_tag = api.get(f"/users/{user['id']}").headers["ETag"], photo_of(api, user).headers["ETag"]
@@ -171,7 +171,7 @@ def test_a_photo_is_taken_away(api, user):
         (9, RED, None, (600, 450)),
     ],
 )
-def test_it_stands_upright(api, user, orientation, left, top, size):
+def test_a_photo_stands_upright(api, user, orientation, left, top, size):
     for format in ("JPEG", "PNG"):
         api.ok(put(api, user, picture(1200, 900, format=format, orientation=orientation)))
 
@@ -454,7 +454,9 @@ class TestReaders:
 
         assert listed["image_url"] == photo
 
-    def test_it_is_one_message_with_the_permission_and_two_by_a_relation(self, api, make, school, messages):
+    def test_a_photo_is_one_message_with_the_permission_and_two_by_a_relation(
+        self, api, make, school, messages
+    ):
         everybody = make.caller("read:users")
         pupil = self.account(api, make, school["student one"])
         parent = self.account(api, make, school["nobody"], "read:terms")

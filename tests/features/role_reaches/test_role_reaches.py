@@ -195,7 +195,7 @@ class TestSwitching:
         assert api.ok(api.get(f"/roles/{role['id']}"))["reach"] == "SCHOOL"
         assert ids(client, "/students") >= {*arms.in_a, *arms.in_b}
 
-    def test_it_works_from_the_next_request_on_and_back(self, api, arms, teacher):
+    def test_a_switch_works_from_the_next_request_on_and_back(self, api, arms, teacher):
         _, client, role = teacher
 
         committed(api, (role, "OWN"))
@@ -309,7 +309,9 @@ class TestRefused:
         roles = {role["name"]: role for role in api.ok(api.get("/roles"))}
         assert put(api, (roles["Student"], "SCHOOL"), dry=True).status_code == 409
 
-    def test_it_needs_all_permissions_of_the_roles_for_the_whole_school(self, older, make, own, teacher):
+    def test_a_switch_needs_all_permissions_of_the_roles_for_the_whole_school(
+        self, older, make, own, teacher
+    ):
         _, _, role = teacher
         lacking = make.caller("write:roles", "read:students")
         narrow = make.caller("write:roles", "read:graduates")
@@ -333,7 +335,7 @@ class TestRefused:
 
 
 class TestSeededRoles:
-    def test_those_that_are_missing_are_made_and_students_get_theirs(self, older, api, make, arms):
+    def test_missing_seeded_roles_are_made_and_students_get_theirs(self, older, api, make, arms):
         before = {role["name"] for role in api.ok(api.get("/roles"))}
 
         answer = committed(api, add_seeded=True)

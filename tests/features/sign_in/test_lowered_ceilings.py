@@ -37,7 +37,7 @@ def stored(entrance: Entrance, got: dict):
 
 
 @pytest.mark.parametrize("secret", [False, True])
-def test_it_holds_from_the_next_refresh_and_for_good(entrance, person, secret):
+def test_a_lowered_ceiling_holds_from_the_next_refresh_and_for_good(entrance, person, secret):
     client = entrance.client(secret=secret, user_permissions=(READ, STUDENTS, WRITE))
     got = client.sign_in(person, scope="openid")
     assert powers_of(got)[0] == [READ, STUDENTS, WRITE]
@@ -81,7 +81,7 @@ def test_a_scope_is_narrowed_too(entrance, person):
     assert powers_of(client.refresh(got["refresh_token"]).json) == ([WRITE], {"openid", WRITE})
 
 
-def test_one_that_nothing_is_left_of_ends(entrance, person):
+def test_a_session_without_a_permission_left_ends(entrance, person):
     client = entrance.client(user_permissions=(READ, WRITE))
     got = client.sign_in(person)
 
@@ -109,7 +109,7 @@ def test_a_client_that_is_for_signing_in_alone_keeps_its_sessions_for_that(entra
     assert powers_of(client.refresh(lowered["refresh_token"]).json) == ([], {"openid"})
 
 
-def test_neither_a_repeated_refresh_nor_a_code_goes_beyond_it(entrance, person):
+def test_neither_a_repeated_refresh_nor_a_code_goes_beyond_a_lowered_ceiling(entrance, person):
     client = entrance.client(user_permissions=(READ, WRITE))
     got, code = client.sign_in(person), client.begin(person)
     second = client.refresh(got["refresh_token"]).json

@@ -19,7 +19,7 @@ from tests.features.sign_in.conftest import AFTER_LOGOUT, REDIRECT, Client, Pers
 from tests.features.sign_in.test_grants import claims_of
 from tests.served_apps import serving_app
 
-# That is a JOSE library's own opinion of the name that keys of Ed25519 have had since RFC 8037.
+# It is a JOSE library's own opinion of the name that keys of Ed25519 have had since RFC 8037.
 pytestmark = pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
 
 SCOPE = "openid profile read:classrooms"

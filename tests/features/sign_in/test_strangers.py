@@ -62,7 +62,7 @@ def test_a_client_id_that_cannot_be_stored_is_an_unknown_client(browser, sent, c
 
 
 @pytest.mark.parametrize("text", NOT_TAKEN)
-def test_neither_is_one_of_http_basic_or_of_a_revocation(browser, sent, text):
+def test_a_client_id_of_http_basic_or_a_revocation_that_cannot_be_stored_is_unknown(browser, sent, text):
     headers = {"Authorization": basic(f"{text}:secret")}
     for path, body in (
         ("/auth/oauth/token", f"grant_type=refresh_token&{GRANTS['refresh_token']}"),

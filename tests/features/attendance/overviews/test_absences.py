@@ -1,4 +1,4 @@
-"""Who is away on a day, and the guardians to tell."""
+"""Students away on a day, and the guardians to tell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def absences(api, **query):
 
 
 def briefly(api, **query):
-    """Who is away: admission number, part, code and kind."""
+    """The students away: admission number, part, code and kind."""
     return [
         (absence["student"]["admission_number"], absence["part"], absence["code"], absence["kind"])
         for absence in absences(api, **query)
@@ -145,7 +145,7 @@ def test_today_is_the_school_s(api, class_, monkeypatch):
     assert absences(api, date=str(today())) != []
 
 
-def test_it_needs_both_permissions_and_the_narrower_reach_holds(api, make, class_, messages):
+def test_absences_need_both_permissions_and_the_narrower_reach_holds(api, make, class_, messages):
     own = Own(make)
     guardian = make.guardian({"id": class_.students["R/1"]})["full_name"]
     arm = make.batch(class_.cohort)["id"]

@@ -283,7 +283,7 @@ def test_corrections_count_and_a_draft_does_not(api, make, arm):
     assert totals(arm.sheet()) == before | {
         number: (before[number][0], before[number][1] - 1, before[number][2] + 1)
     }
-    # Who moves takes the marks along.
+    # A mover takes the marks along.
     make.enrolled(arm.cohort, {"id": arm.students[number]}, batch=another["id"])
     moved = totals(arm.sheet(batch=another["id"]))
     assert moved == {number: (before[number][0], before[number][1] - 1, before[number][2] + 1)}

@@ -235,7 +235,7 @@ class TestWithoutTeacher:
             for subject in answer["data"]
         }
 
-    def test_it_lists_the_subjects_with_takers_in_an_arm_that_nobody_teaches(self, api, make, arms, own):
+    def test_subjects_with_takers_in_an_arm_without_a_teacher_are_listed(self, api, make, arms, own):
         subject, other, empty = arms.subject["id"], arms.other["id"], make.cohort_subject(arms.cohort)
         make.batch(arms.cohort, name="C")  # without takers
 

@@ -80,7 +80,7 @@ def test_a_deleted_assessment_without_any_goes_along(api, make):
     api.ok(api.delete(f"/terms/{taught.term['id']}"))
 
 
-def test_one_that_is_there_is_in_the_way_beside_a_deleted_one(api, make):
+def test_an_assessment_is_in_the_way_beside_a_deleted_one(api, make):
     taught = make.taught(0)
     make.assessment(taught.subject, taught.term)
     deleted = make.assessment(taught.subject, taught.term)
@@ -90,7 +90,7 @@ def test_one_that_is_there_is_in_the_way_beside_a_deleted_one(api, make):
         assert message(api.delete(path)).endswith("is in use by 1 assessment.")
 
 
-def test_that_students_have_to_take_it_goes_along(api, make):
+def test_takers_of_a_compulsory_subject_go_along(api, make):
     taught = make.taught(2)
 
     api.ok(api.delete(f"/cohort-subjects/{taught.subject['id']}"))
@@ -109,7 +109,7 @@ def subject_of(api, taught):
     )
 
 
-def test_that_students_chose_it_is_in_the_way(api, make):
+def test_takers_of_an_elective_are_in_the_way(api, make):
     cohort = make.cohort()
     students = make.enrolled(cohort, make.student(), make.student())
     subject = make.cohort_subject(cohort, elective=True)["id"]

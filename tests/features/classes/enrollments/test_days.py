@@ -28,7 +28,7 @@ class Place:
         return self.api.patch(f"/cohorts/{self.a}/remove_students", body)
 
     def listed(self):
-        """Who is in the cohort, with the days there."""
+        """The students in the cohort, with the days there."""
         students = self.api.ok(self.api.get(f"/cohorts/{self.a}/students"))
         return {
             student["id"]: (student["batch"], student["started_on"], student["ended_on"])

@@ -260,7 +260,7 @@ def test_another_name_is_found_or_made_as_in_the_import_and_is_the_primary(liste
     assert family(listed, "U/1") == [("Bola Ade", None, "08077777777")]
     assert family(listed, "U/2") == [("Chi Obi", None, "08055555555")]
     names = [guardian["full_name"] for guardian in listed.api.ok(listed.api.get("/guardians"))["data"]]
-    # Who had no other child and no account has gone, as with PATCH /students/{id}.
+    # A guardian without another child and an account has gone, as with PATCH /students/{id}.
     assert sorted(names) == ["Bola Ade", "Chi Obi"]
     entries = listed.api.ok(listed.api.get("/audit?entity=student-guardian"))["data"]
     assert {entry["id"] for entry in entries if entry["action"] == "create"}

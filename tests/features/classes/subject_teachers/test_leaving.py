@@ -35,7 +35,7 @@ def today():
 
 @pytest.fixture
 def leaver(arms, make, own, today):
-    """Who teaches the subject to arm A and the other to all, and looks after arm A."""
+    """A teacher of the subject in arm A and of the other in all, who looks after arm A."""
     employee = make.employee()
     own.assign(employee, arms.subject, arms.a)
     own.assign(employee, arms.other, None, starts_on=str(today - timedelta(days=9)))

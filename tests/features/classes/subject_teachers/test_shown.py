@@ -1,4 +1,4 @@
-"""Who teaches a subject, wherever it is shown: submissions, broadsheets, score sheets, cards, OneRoster."""
+"""The teachers of a subject, wherever they are shown: submissions, broadsheets, score sheets, cards, OneRoster."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class TestScoreSheet:
         sheet = load_workbook(BytesIO(answer.data))["Details"]
         return answer.data, {row[0].value: row[1].value for row in sheet.iter_rows()}
 
-    def test_its_details_name_them(self, api, taught, make):
+    def test_the_details_name_the_teachers(self, api, taught, make):
         for query, names in (("", EVERYBODY), (f"?batch={taught.a}", IN_A), (f"?batch={taught.b}", IN_B)):
             assert self.details(api, taught, query)[1]["Teacher"] == ", ".join(names)
         taught.paper = make.assessment(taught.other, taught.term)

@@ -1,4 +1,4 @@
-"""Who teaches which subject: assignments, and copying them into another session."""
+"""Teachers of subjects: assignments, and copying them into another session."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class TestListing:
 
         assert listed(api) == []
 
-    def test_it_is_one_message(self, api, make, put, messages):
+    def test_a_list_is_one_message(self, api, make, put, messages):
         put(*(row(make.cohort_subject(), make.employee()) for _ in range(4)))
         with messages() as sent:
             assert len(listed(api)) == 4
@@ -238,7 +238,7 @@ class TestCopying:
         again = api.ok(api.post(f"{PATH}/copy", sessions))
         assert (again["copied"], again["already_there"], again["left_out"]) == (0, 2, copied["left_out"])
 
-    def test_one_that_had_ended_before_its_session_did_is_left_out_and_named(self, api, make, put):
+    def test_an_assignment_that_ended_before_its_session_is_left_out_and_named(self, api, make, put):
         """By the school's day, and not London's: `ends_on` is the last day of an assignment."""
         today = now().astimezone(ZoneInfo("Africa/Lagos")).date()
         day, room = timedelta(days=1), make.classroom()
@@ -277,7 +277,9 @@ class TestCopying:
             (each["last_name"], each["ends_on"]) for each in listed(api, f"?session={after['session']}")
         } == {(name, None) for name in last if name != "Yesterday"}
 
-    def test_one_that_ended_with_its_session_is_copied_and_one_before_that_is_not(self, api, make, put):
+    def test_an_assignment_that_ended_with_its_session_is_copied_and_an_earlier_one_is_not(
+        self, api, make, put
+    ):
         room, dates = make.classroom(), {"start_date": "2024-09-09", "end_date": "2025-07-18"}
         before, after = make.cohort(room, session=make.session(**dates)), make.cohort(room)
         base = make.subject()
@@ -340,7 +342,7 @@ class TestTeachersOfToday:
 
         assert teacher.ok(teacher.get("/students"))["total"] == (len(arms.in_a) if reaches else 0)
 
-    def test_it_ends_sixty_days_after_the_session_unless_that_is_current(self, make, arms, own):
+    def test_the_relation_ends_sixty_days_after_a_session_that_is_not_current(self, make, arms, own):
         """Teachers of subjects and form teachers alike, and so do scores; the last day of all is in."""
         api, today = make.api, date.fromisoformat(own.today())
         subject_teacher, form_teacher = own.subject_teacher(arms.subject, arms.a), own.form_teacher(arms.a)

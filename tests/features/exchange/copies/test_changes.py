@@ -38,7 +38,7 @@ def test_nothing_new_is_one_message_and_news_are_three(api, make, messages):
     assert len(sent) == 3
 
 
-def test_they_end_behind_the_set_that_reaches_the_limit(api, make):
+def test_a_page_of_changes_ends_behind_the_set_that_reaches_the_limit(api, make):
     cursor = cursor_of(api)
     for number in range(3):
         api.ok(

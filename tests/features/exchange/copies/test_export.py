@@ -74,7 +74,7 @@ def test_an_export_is_zipped_for_a_client_that_accepts_gzip(api, taught):
     assert json.loads(lines[0])["resources"]["students"] == 2
 
 
-def test_it_is_on_record_and_told_to_nobody(api, taught):
+def test_an_export_is_on_record_and_no_change(api, taught):
     _, head = export(api)
 
     [entry] = api.ok(api.get("/audit?entity=export"))["data"]

@@ -191,7 +191,7 @@ def test_a_name_that_begins_as_a_formula_is_as_it_is(api, make, taught, version)
     assert names <= {row["givenName"] for row in rows}
 
 
-# Those that the plugin enrol_oneroster of Moodle reads.
+# The files that the plugin enrol_oneroster of Moodle reads.
 NAMED = ("academicSessions", "orgs", "classes", "users", "enrollments")
 
 

@@ -265,7 +265,7 @@ def test_the_bounds_and_any_text_are_taken(api, class_):
     }
 
 
-# Who may
+# Permissions
 
 
 def test_a_principals_comment_needs_a_permission_of_its_own(api, make, class_):

@@ -128,7 +128,7 @@ def test_a_score_sheet_is_no_metric_sheet(class_, make):
     assert class_.upload(saved(download(make.api, assessment))).status_code == 422
 
 
-def test_it_costs_two_statements_more_where_there_is_something_to_tell(class_, messages):
+def test_an_upload_with_changes_since_the_download_costs_two_statements_more(class_, messages):
     content = fill(class_.workbook(), {"A/1": dict.fromkeys(class_.traits, 5), "A/2": {"painting": 1}})
     with messages() as right:
         counts(class_.post(content, dry_run="true"))

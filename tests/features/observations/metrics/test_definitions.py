@@ -41,7 +41,7 @@ def test_a_new_one_comes_after_the_others_of_its_type(api):
 
 
 @pytest.mark.parametrize("name", ["punctuality", "Punctuality", " PUNCTUALITY "])
-def test_one_that_a_sheet_could_not_tell_from_another_is_a_conflict(api, name):
+def test_a_trait_that_a_sheet_could_not_tell_from_another_is_a_conflict(api, name):
     answer = add(api, name)
 
     assert (answer.status_code, answer.get_json()["message"]) == (
@@ -58,7 +58,7 @@ def test_letters_with_marks_are_the_same_however_they_are_typed(api):
     assert add(api, "Iwa").status_code == 200
 
 
-def test_one_that_was_refused_leaves_no_gap(api):
+def test_a_refused_trait_leaves_no_gap(api):
     assert add(api, "Neatness").status_code == 409
 
     assert api.ok(add(api))["position"] == 11
@@ -114,7 +114,7 @@ def test_the_other_school_has_its_own(api, other_api):
     assert add(other_api.using(school=api.school)).status_code == 403
 
 
-def test_they_cost_one_round_trip(api, messages):
+def test_the_list_of_traits_costs_one_round_trip(api, messages):
     with messages() as sent:
         listed(api)
 

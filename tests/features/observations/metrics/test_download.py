@@ -35,7 +35,7 @@ def rows(sheet):
     return [tuple(cell.value for cell in row) for row in sheet.iter_rows()]
 
 
-def test_it_has_a_row_for_everyone_with_the_scores_that_there_are(class_):
+def test_a_sheet_has_a_row_for_everyone_with_stored_scores(class_):
     shown = rows(class_.workbook()["Metrics"])
 
     assert shown[0] == (*STUDENT, *TRAITS)
@@ -80,7 +80,7 @@ def test_only_scores_can_be_typed_and_only_those_that_there_can_be(class_):
         assert (rule.showErrorMessage, rule.allow_blank) == (True, True)
 
 
-def test_its_header_and_its_names_are_frozen_and_its_columns_are_wide_enough(class_):
+def test_header_and_names_are_frozen_and_columns_are_wide_enough(class_):
     sheet = class_.workbook()["Metrics"]
 
     assert sheet.freeze_panes == "D2"
@@ -187,7 +187,7 @@ def test_the_file_is_named_by_class_term_session_and_type(other_api, make_other)
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_it_costs_a_fixed_number_of_statements(make, messages):
+def test_a_download_costs_a_fixed_number_of_statements(make, messages):
     class_ = Observed(make, 0)
     costs = []
     for size in (1, 40):

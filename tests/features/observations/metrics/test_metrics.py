@@ -35,7 +35,7 @@ def test_a_record_is_of_a_student_a_term_and_a_type(make):
     assert list(record["metric_scores"]) == ["handwriting", "painting"]
 
 
-def test_they_come_by_name_number_term_and_type(make):
+def test_metrics_come_by_name_number_term_and_type(make):
     seen = Observed(make, 0)
     people = [("Zainab", "Bello", "4"), ("Ada", "Eze", "3"), ("Ada", "Eze", "2"), ("Ada", "Bello", "1")]
     made = [make.student(first_name=f, last_name=n, admission_number=a) for f, n, a in people]
@@ -132,7 +132,7 @@ def test_the_other_school_has_its_own(api, other_api, make, make_other):
     assert api.using(school=None).get(path).status_code == 400
 
 
-def test_they_cost_one_round_trip_however_many(make, messages):
+def test_any_number_of_metrics_costs_one_round_trip(make, messages):
     costs = []
     for size in (1, 40):
         seen = Observed(make, 0)
@@ -147,7 +147,7 @@ def test_they_cost_one_round_trip_however_many(make, messages):
     assert costs == [1, 1]
 
 
-def test_they_tie_a_cohort_to_its_session(api, make, place):
+def test_metrics_tie_a_cohort_to_its_session(api, make, place):
     seen = Observed(make)
     counts(seen.send({"A/1": {"painting": 2}}))
     with in_transaction(SchoolBinding(place.id)):

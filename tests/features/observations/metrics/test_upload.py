@@ -147,7 +147,7 @@ def test_admission_numbers_that_look_like_numbers_are_texts(make, class_):
 # The batch
 
 
-def test_it_may_be_named_by_its_number(api, make, class_):
+def test_an_arm_may_be_named_by_its_number(api, make, class_):
     arm = make.batch(class_.cohort)
     make.enrolled(class_.cohort, make.student(admission_number="B/1"), batch=arm["id"])
     (first,) = (
@@ -466,7 +466,7 @@ def test_a_file_over_the_limit_is_too_large(settings, committing):
 
 
 @pytest.mark.parametrize("size", [2, 40])
-def test_it_costs_a_fixed_number_of_statements(make_other, messages, size):
+def test_an_upload_costs_a_fixed_number_of_statements(make_other, messages, size):
     class_ = Observed(make_other, size)
     numbers = list(class_.students)
     costs = []

@@ -244,7 +244,7 @@ class TestReading:
         assert round_trips(api, messages) == (1, 500)
 
     @pytest.mark.parametrize("path", UNKNOWN_PATHS)
-    def test_one_costs_one_round_trip(self, api, make, messages, path):
+    def test_a_record_costs_one_round_trip(self, api, make, messages, path):
         made = make.employee()
         with messages() as sent:
             api.ok(api.get(f"/employees/{made['id']}{path}"))
@@ -392,7 +392,7 @@ class TestDeleting:
         assert listed(api) == []
         assert [change[0] for change in on_record(api, "user", user["id"])] == ["create", "delete"]
 
-    def test_they_teach_no_batch_any_more(self, api, make):
+    def test_a_deleted_employee_teaches_no_batch_any_more(self, api, make):
         made, stays = make.employee(), make.employee()
         batches = [make.cohort()["id"] for _ in range(2)]
         for batch in batches:

@@ -30,7 +30,7 @@ def usernames(make, count, **names):
         ("'", "%_", "user"),
     ],
 )
-def test_it_is_first_and_last_name_in_plain_letters(make, first_name, last_name, username):
+def test_a_username_is_first_and_last_name_in_plain_letters(make, first_name, last_name, username):
     assert make.employee(first_name=first_name, last_name=last_name)["username"] == username
 
 
@@ -52,7 +52,7 @@ def test_names_that_only_begin_alike_take_nothing(make):
     assert usernames(make, 1, first_name="Ada", last_name="Obi") == ["ada.obi"]
 
 
-def test_one_that_differs_in_case_alone_is_taken(make):
+def test_a_username_that_differs_in_case_alone_is_taken(make):
     make.user(username="Ada.OBI")
 
     assert usernames(make, 2, first_name="Ada", last_name="Obi") == ["ada.obi2", "ada.obi3"]

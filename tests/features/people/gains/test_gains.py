@@ -363,7 +363,7 @@ class TestGains:
 
         assert creator.get("/me").status_code == 401
 
-    def test_it_is_on_record(self, api, make, provider):
+    def test_ended_credentials_are_on_record(self, api, make, provider):
         gaining, maker, planted = planted_in(api, make, RoleGiven, "PASSWORD", provider)
         user = {"user": gaining.user["id"]}
         Planted("INVITATION", maker, gaining.user, provider)
@@ -407,7 +407,7 @@ class TestAnswer:
         assert told["credentials"] == []
         assert (told["credentials_total"], told["credentials_of_kind"]) == (1, {**NUMBERS, "PASSWORD": 1})
 
-    def test_those_that_remain_are_first_of_two_hundred(self, api, make, provider):
+    def test_remaining_credentials_are_the_first_of_two_hundred(self, api, make, provider):
         gaining = RoleGrown(api, make)
         gaining.prepare()
         role = {"role": gaining.role["id"]}

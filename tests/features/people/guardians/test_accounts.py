@@ -86,7 +86,7 @@ def test_the_token_that_an_account_was_made_with_reads_of_no_child(api, make):
         api.ok(give(api, each, user=made["user"]["id"]))
 
         assert creator.get("/me").status_code == 401
-    # Who has signed in themselves stays so.
+    # A person who has signed in themselves stays so.
     user, another = make.user()["user"], make.guardian()
     caller = make.signed_in(user)
     api.ok(give(api, another, user=user["id"]))

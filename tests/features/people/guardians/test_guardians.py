@@ -127,7 +127,7 @@ def test_children_unknown_or_named_twice_are_refused(api, make_other, make):
     assert api.ok(api.get("/guardians"))["total"] == 0
 
 
-def test_they_are_listed_by_name_searched_and_by_student(api, make):
+def test_guardians_are_listed_by_name_searched_and_by_student(api, make):
     student = make.student()
     zainab = make.guardian(student, full_name="Zainab Ɗanladi", phone_number="0803 111")
     amina = make.guardian(full_name="Amina", email_address="amina@example.com")
@@ -317,7 +317,7 @@ def test_there_are_twenty_at_most(api, make):
     )
     students = [{"student": str(make.student()["id"]), "relationship": "m"} for _ in range(21)]
     assert api.post("/guardians", {"full_name": "C", "students": students}).status_code == 409
-    # Who is there is changed as ever.
+    # A guardian who is there is changed as ever.
     first = links(api, student)[0]
     api.ok(put(api, student, {"id": first["guardian"]}, relationship="other"))
 
@@ -480,7 +480,7 @@ def test_brothers_and_sisters_share_a_guardian(api, make):
         ({"full_name": "A", "email_address": "a@x.org"}, {"full_name": "B", "email_address": "a@x.org"}),
     ],
 )
-def test_others_are_other_people(api, make, guardian, other):
+def test_guardians_not_known_by_name_and_contact_are_other_people(api, make, guardian, other):
     make.student(guardian=guardian)
     make.student(guardian=other)
 

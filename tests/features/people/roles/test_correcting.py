@@ -81,7 +81,7 @@ def test_users_of_a_renamed_role_keep_its_permissions(api, make):
     assert make.signed_in(user).get("/classrooms").status_code == 200
 
 
-def test_one_that_a_deleted_user_has_is_in_use_as_a_restored_user_has_it_again(api, make):
+def test_a_role_of_a_deleted_user_is_in_use_as_a_restored_user_has_it_again(api, make):
     role, user = make.role()["id"], make.user()["user"]["id"]
     api.ok(api.put(f"/users/{user}/roles", {"role": role}))
     api.ok(api.delete(f"/users/{user}/delete"))

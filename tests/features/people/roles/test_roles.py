@@ -173,7 +173,7 @@ class TestShowingRoles:
             "write:scoresheets",
         }
 
-    def test_they_are_listed_by_name_each_with_its_permissions(self, api, make):
+    def test_roles_are_listed_by_name_each_with_its_permissions(self, api, make):
         make.role(name="Zookeeper")
         role = make.role("read:users", "delete:classrooms", "read:classrooms", name="Archivist")
 
@@ -409,7 +409,7 @@ class TestPermissions:
 
     @pytest.mark.parametrize("part", ["a", "a1", "a-b", "a-", "a--1", "x" * 120])
     @pytest.mark.parametrize("field", ["section", "access"])
-    def test_its_parts_are_lower_case_words(self, api, field, part):
+    def test_the_parts_of_a_permission_are_lower_case_words(self, api, field, part):
         made = api.ok(api.post("/permissions", {"section": "canteen", "access": "read", field: f" {part}\n"}))
 
         assert made[field] == part

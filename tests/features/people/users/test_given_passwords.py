@@ -244,7 +244,7 @@ class TestChanging:
         assert is_shut_out(caller_of(api, sign_in(api, caller.user["username"])))
 
 
-def test_it_is_known_without_a_further_message(api, make, messages):
+def test_the_setting_is_known_without_a_further_message(api, make, messages):
     caller = make.caller("read:roles")
     with messages() as off:
         assert caller.get("/roles").status_code == 200

@@ -378,7 +378,7 @@ class TestTooManyWrongOnes:
 
         assert [sign_in(api).status_code for _ in range(5)] == [200, 200, 200, 429, 429]
 
-    def test_it_works_again_after_a_minute(self, api, monkeypatch):
+    def test_the_right_password_works_again_after_a_minute(self, api, monkeypatch):
         assert self.wrong(api, 11)[-1] == 429
         later = time.time() + 61
         monkeypatch.setattr(time, "time", lambda: later)
@@ -395,7 +395,7 @@ class TestTooManyWrongOnes:
         monkeypatch.setattr(time, "time", lambda: now + 61)
         assert self.wrong(api, 6) == [401] * 5 + [429]
 
-    def test_they_are_counted_by_address_too(self, api, monkeypatch):
+    def test_wrong_passwords_are_counted_by_address_too(self, api, monkeypatch):
         monkeypatch.setattr(tries, "ADDRESS_LIMIT", RateLimitItemPerMinute(15, namespace="test"))
         here, there = {"REMOTE_ADDR": "10.0.0.1"}, {"REMOTE_ADDR": "10.0.0.2"}
         answers = [sign_in(api, f"user{number}", "x", environ_base=here).status_code for number in range(17)]

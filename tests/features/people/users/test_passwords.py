@@ -19,7 +19,7 @@ def own(caller, password="new", **fields):
 
 
 class TestOnesOwn:
-    def test_it_needs_the_current_one_and_no_permission(self, api, make):
+    def test_changing_needs_the_current_password_and_no_permission(self, api, make):
         caller = make.caller()
 
         answer = own(caller, current_password="a password")
@@ -81,7 +81,7 @@ class TestOnesOwn:
 
 
 class TestAnothers:
-    def test_it_needs_the_permission(self, make):
+    def test_setting_needs_the_permission(self, make):
         user = make.user()["user"]
         path, body = f"/users/{user['id']}/password", {"password": "new", "current_password": "a password"}
 
@@ -102,7 +102,7 @@ class TestAnothers:
         assert answer.get_json() == user
         assert signs_in(caller, user, "new")
 
-    def test_it_needs_every_permission_that_they_hold(self, api, make, place):
+    def test_setting_needs_every_permission_of_the_user(self, api, make, place):
         clerk = make.caller("write:users", "read:students")
         target = make.caller("read:students", "write:students", "read:metrics")
         for path, lacking in (

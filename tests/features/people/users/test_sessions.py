@@ -40,7 +40,7 @@ def path(client, *parts):
 class TestTheCreatorsToken:
     """The token answered by POST /users goes to the creator of the account."""
 
-    def test_it_works_until_then(self, api, created, make):
+    def test_it_works_and_goes_on_when_another_user_signs_in(self, api, created, make):
         assert works(created)
         api.ok(api.get(path(created)))
         make.signed_in(make.user()["user"])
@@ -209,7 +209,7 @@ class TestEnding:
 class TestCallers:
     """`DELETE /users/{id}/sessions` of another."""
 
-    def test_it_needs_the_permission(self, make):
+    def test_ending_sessions_needs_the_permission(self, make):
         target = make.caller()
 
         answer = make.caller("read:users", "delete:users").delete(path(target, "sessions"))
@@ -218,7 +218,7 @@ class TestCallers:
         assert answer.get_json()["message"] == "This needs the permission write:users."
         assert works(target)
 
-    def test_it_needs_every_permission_that_they_have(self, make):
+    def test_ending_sessions_needs_every_permission_of_the_user(self, make):
         target = make.caller("read:roles", "read:metrics")
 
         answer = make.caller("write:users", "read:roles").delete(path(target, "sessions"))
@@ -337,7 +337,7 @@ class TestTheLastAdministrator:
     NAMES = ("delete", "role", "permissions", "one permission")
 
     @pytest.mark.parametrize("name", NAMES)
-    def test_it_stays(self, api, place, administrator, name):
+    def test_the_last_administrator_stays(self, api, place, administrator, name):
         method, where, body = self.strip(place, administrator)[name]
 
         answer = api.request(method, where, **({} if body is None else {"json": body}))

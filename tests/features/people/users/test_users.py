@@ -288,7 +288,7 @@ class TestListing:
             ("emale", set()),
         ],
     )
-    def test_it_is_searched_by_a_part_of_username_or_name(self, api, make, search, usernames):
+    def test_users_are_searched_by_a_part_of_username_or_name(self, api, make, search, usernames):
         make.user(username="n.eze", first_name="Ngozi", last_name="Eze")
         make.user(username="100%", first_name="Bola", last_name="Okàfor")
         make.user(username="a_b", first_name="Uche", last_name="OKÀFOR")
@@ -320,7 +320,7 @@ class TestListing:
         assert self.names(api, search="theirs") == []
         assert theirs["id"] not in api.get("/users").get_data(as_text=True)
 
-    def test_it_costs_one_round_trip_however_many_there_are(self, api, make, messages):
+    def test_a_list_of_any_length_costs_one_round_trip(self, api, make, messages):
         for size in (2, 10):
             for _ in range(size):
                 user = make.user()["user"]

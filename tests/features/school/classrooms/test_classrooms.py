@@ -57,7 +57,7 @@ def test_a_corrected_name_that_is_taken_is_a_conflict(api, make):
     assert api.ok(api.get(f"/classrooms/{made['id']}")) == made
 
 
-def test_its_cohorts_show_the_corrected_name(api, make):
+def test_cohorts_show_the_corrected_name_of_the_classroom(api, make):
     classroom = make.classroom(name="JSS One")
     cohort = make.cohort(classroom)
 

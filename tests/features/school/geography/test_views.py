@@ -101,7 +101,7 @@ def test_a_token_of_the_school_is_needed_and_no_permission(api, make, other_plac
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_it_can_not_be_changed(api, path, method):
+def test_reference_data_can_not_be_changed(api, path, method):
     answer = api.request(method, path, json={})
 
     assert answer.status_code == 405

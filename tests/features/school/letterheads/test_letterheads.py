@@ -107,14 +107,14 @@ def about(content, media_type="image/png", width=40, height=40):
 # The texts
 
 
-def test_they_are_null_until_they_are_set(api):
+def test_texts_are_null_until_they_are_set(api):
     assert api.ok(api.get(PATH)) == NOTHING
     assert api.ok(api.patch(PATH, TEXTS)) == {**NOTHING, **TEXTS}
     assert api.ok(api.get(PATH)) == {**NOTHING, **TEXTS}
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_one_is_changed_and_taken_back_and_the_others_stay(api, name):
+def test_a_text_is_changed_and_taken_back_and_the_others_stay(api, name):
     api.ok(api.patch(PATH, TEXTS))
 
     assert api.ok(api.patch(PATH, {name: None})) == {**NOTHING, **TEXTS, name: None}
@@ -411,7 +411,7 @@ def test_a_refusal_of_the_printer_is_answered_and_nothing_is_stored(api, monkeyp
 
 
 @on_postgresql_alone
-def test_it_is_printed_while_no_connection_is_taken(committing, monkeypatch):
+def test_a_picture_is_printed_while_no_connection_is_taken(committing, monkeypatch):
     taken = []
     monkeypatch.setattr(
         service, "print_paper", lambda _task, _school: taken.append(db.engine.pool.checkedout())

@@ -48,7 +48,7 @@ def test_a_new_school_has_the_default_ones_in_order_of_name(api, kind):
     assert names(api, kind) == sorted(kind.defaults)
 
 
-def test_one_is_created_with_a_trimmed_name_and_listed(api, make, kind):
+def test_a_setting_is_created_with_a_trimmed_name_and_listed(api, make, kind):
     made = kind.make(make, name="  Éducation  ")
 
     assert made["name"] == "Éducation"
@@ -107,7 +107,7 @@ def test_the_longest_name_is_stored_whole(make, kind):
     assert kind.make(make, name="漢" * 120)["name"] == "漢" * 120
 
 
-def test_one_is_deleted(api, make, kind):
+def test_a_setting_is_deleted(api, make, kind):
     made = kind.make(make)
 
     assert api.ok(api.delete(f"{kind.path}/{made['id']}")) == {"id": made["id"], "deleted": True}
@@ -125,7 +125,7 @@ def test_the_default_ones_can_be_deleted_and_made_again(api, kind):
     assert names(api, kind) == [kind.defaults[0]]
 
 
-def test_one_that_an_employee_has_is_in_use(api, make, kind):
+def test_a_setting_of_an_employee_is_in_use(api, make, kind):
     made = kind.make(make)
     employee, _ = (make.employee(**{kind.member: made["id"]}) for _ in range(2))
 
@@ -160,7 +160,7 @@ def test_an_unknown_one_is_not_found(api, kind):
     assert (answer.status_code, answer.get_json()["message"]) == (404, f"No such {kind.singular}.")
 
 
-def test_one_of_another_setting_is_not_found(api, make, kind):
+def test_the_id_of_another_setting_is_not_found(api, make, kind):
     others = [other.make(make)["id"] for other in NAMED_SETTINGS if other is not kind]
 
     assert {api.delete(f"{kind.path}/{other}").status_code for other in others} == {404}

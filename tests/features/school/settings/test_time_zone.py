@@ -13,7 +13,7 @@ def test_a_school_that_has_chosen_nothing_is_in_lagos(api):
 
 
 @pytest.mark.parametrize("zone", ["Europe/London", "UTC", "America/Argentina/Buenos_Aires", "Asia/Kathmandu"])
-def test_it_is_changed_and_on_record_and_the_rest_stays(api, other_api, zone):
+def test_the_zone_is_changed_and_on_record_and_the_rest_stays(api, other_api, zone):
     before = api.ok(api.get(PATH))
 
     assert api.ok(api.patch(PATH, {"time_zone": zone})) == {**before, "time_zone": zone}
@@ -53,7 +53,7 @@ def test_a_text_that_is_no_name_of_a_time_zone_is_422(api, zone):
     assert api.ok(api.get(PATH)) == {"time_zone": DEFAULT, "must_change_password": False}
 
 
-def test_it_takes_the_version_that_was_read_alone(api):
+def test_a_change_takes_the_version_that_was_read_alone(api):
     tag = api.get(PATH).headers["ETag"]
     api.ok(api.patch(PATH, {"time_zone": "Africa/Cairo"}, headers={"If-Match": tag}))
 

@@ -50,7 +50,7 @@ def refused(answer):
     return answer.get_json()["message"]
 
 
-def test_they_are_entered_and_listed_by_name(api, make, taught, assessment):
+def test_absences_are_entered_and_listed_by_name(api, make, taught, assessment):
     names = {student: api.ok(api.get(f"/students/{student}")) for student in taught.students}
     first, second, _ = taught.students
     api.ok(api.patch(f"/students/{first}", {"last_name": "Ọ̀ṣun", "first_name": "Ɗanladi"}))
@@ -113,7 +113,7 @@ def test_the_audit_log_says_of_a_note_that_it_changed_alone(api, taught, assessm
     assert logged(api, assessment) == [("create", None, new)]
 
 
-def test_one_is_taken_away(api, taught, assessment):
+def test_an_absence_is_taken_away(api, taught, assessment):
     first, second, _ = taught.students
     api.ok(
         send(api, assessment, {"student": first, "status": "ABSENT"}, {"student": second, "status": "ABSENT"})
@@ -127,7 +127,7 @@ def test_one_is_taken_away(api, taught, assessment):
     assert api.delete(f"{path(assessment)}/{uuid4()}").status_code == 404
 
 
-def test_none_is_an_empty_list_and_of_no_assessment_404(api, taught, assessment):
+def test_an_assessment_without_absences_has_an_empty_list_and_an_unknown_one_is_404(api, taught, assessment):
     row = {"student": taught.students[0], "status": "ABSENT"}
     assert api.ok(api.get(path(assessment))) == []
     for unknown in ({"id": str(uuid4())}, assessment):
@@ -139,7 +139,7 @@ def test_none_is_an_empty_list_and_of_no_assessment_404(api, taught, assessment)
         assert api.delete(f"{path(unknown)}/{taught.students[0]}").status_code == 404
 
 
-# Who can have one
+# Students who can have an absence
 
 
 def test_students_who_can_have_no_absence_are_named_and_nothing_is_stored(api, make, taught, assessment):

@@ -186,7 +186,7 @@ def test_a_cohort_with_a_deleted_assessment_keeps_its_session_too(api, make):
     assert api.patch(f"/cohorts/{taught.cohort['id']}", change).status_code == 409
 
 
-def test_they_are_found_by_any_batch_and_by_either_subject(api, make):
+def test_assessments_are_found_by_any_batch_and_by_either_subject(api, make):
     cohort, base = make.cohort(), make.subject()
     subject, term = make.cohort_subject(cohort, base), make.term({"id": cohort["session"]})
     arm = make.batch(cohort)
@@ -197,7 +197,7 @@ def test_they_are_found_by_any_batch_and_by_either_subject(api, make):
             assert ids(api, {"cohort": batch, "subject": either, "term": term["id"]}) == [made["id"]]
 
 
-def test_others_are_not_among_them(api, make):
+def test_assessments_of_other_terms_and_subjects_are_not_listed(api, make):
     taught = make.taught(0)
     session = {"id": taught.cohort["session"]}
     second, other_subject = make.term(session, term="SECOND"), make.cohort_subject(taught.cohort)
@@ -209,7 +209,7 @@ def test_others_are_not_among_them(api, make):
     assert ids(api, filters(taught, subject=make.subject()["id"])) == []
 
 
-def test_they_come_by_due_date_and_by_page(api, make):
+def test_assessments_come_by_due_date_and_by_page(api, make):
     taught = make.taught(0)
     days = ["2025-11-03", "2025-10-01", "2025-12-24"]
     made = {day: make.assessment(taught.subject, taught.term, due_date=day) for day in days}

@@ -89,7 +89,7 @@ def test_an_assessment_of_submitted_scores_stays_until_they_are_reopened(api, ta
     assert api.ok(api.patch(path(taught), {"name": "Changed"}))["name"] == "Changed"
 
 
-def test_it_moves_to_another_term_of_the_session_with_its_scores(api, make, taught):
+def test_an_assessment_moves_to_another_term_of_the_session_with_its_scores(api, make, taught):
     second = make.term({"id": taught.cohort["session"]}, term="SECOND")
 
     moved = api.ok(api.patch(path(taught), {"term": "SECOND"}))
@@ -102,7 +102,7 @@ def test_it_moves_to_another_term_of_the_session_with_its_scores(api, make, taug
     assert [entry["new"] for entry in entries][:2] == [{"term": taught.term["id"]}, {"term": second["id"]}]
 
 
-def test_it_does_not_move_to_a_term_that_is_submitted_unknown_or_of_another_session(api, make, taught):
+def test_an_assessment_moves_to_no_term_that_is_submitted_unknown_or_of_another_session(api, make, taught):
     second = make.term({"id": taught.cohort["session"]}, term="SECOND")
     other = make.assessment(taught.taught.subject, second)
     for student in taught.students:
@@ -119,7 +119,7 @@ def test_it_does_not_move_to_a_term_that_is_submitted_unknown_or_of_another_sess
     assert api.ok(api.get(f"/assessments/{other['id']}")) == other
 
 
-def test_one_that_is_deleted_is_not_found(api, taught):
+def test_a_deleted_assessment_is_not_found(api, taught):
     api.ok(api.delete(path(taught)))
 
     for changes in ({"name": "x"}, {"term": "FIRST"}, {"total_points": 1}):

@@ -63,7 +63,7 @@ def test_a_new_school_has_the_bands_of_waec_the_highest_first(api):
     assert columns(bands(api)) == WAEC
 
 
-def test_one_is_created_and_listed_in_its_place(api, make):
+def test_a_band_is_created_and_listed_in_its_place(api, make):
     make.without_grade_bands()
     low, high = make.grade_band(0, 49.99, letter_grade=" F "), make.grade_band(50, 100, letter_grade="P")
 

@@ -94,12 +94,12 @@ def test_an_entry_of_the_other_school_or_of_none_is_not_found(api, other_api, en
     assert api.ok(api.get(f"/gradebooks/{entry['id']}")) == entry
 
 
-def test_it_needs_the_permission_to_write(make, entry):
+def test_correcting_needs_the_permission_to_write(make, entry):
     assert correct(make.caller("read:gradebooks", "delete:gradebooks"), entry, 15).status_code == 403
     assert correct(make.caller("write:gradebooks"), entry, 15).status_code == 200
 
 
-def test_it_costs_seven_round_trips_at_most(api, entry, messages):
+def test_correcting_costs_seven_round_trips_at_most(api, entry, messages):
     api.ok(correct(api, entry, 1))
     with messages() as sent:
         api.ok(correct(api, entry, 2))

@@ -107,7 +107,7 @@ def test_of_twenty_at_once_one_is_entered(committing):
 
 
 @pytest.mark.parametrize(("deleted", "status"), [(True, 422), (False, 200)])
-def test_it_waits_for_an_assessment_that_is_being_deleted(committing, tenancy, deleted, status):
+def test_a_score_waits_for_an_assessment_that_is_being_deleted(committing, tenancy, deleted, status):
     taught = committing.taught()
     assessment = committing.assessment(taught.subject, taught.term)
     schema = schema_name(committing.api.school)
@@ -258,7 +258,7 @@ def test_a_student_who_left_the_cohort_gets_no_score_and_keeps_stored_ones(api, 
     assert api.ok(api.get(f"/gradebooks/{made['id']}")) == made
 
 
-def test_they_are_listed_by_batch_the_cohort_being_its_first(api, make, taught, assessment):
+def test_scores_are_listed_by_batch_the_cohort_being_its_first(api, make, taught, assessment):
     arm = make.batch(taught.cohort)
     (student,) = make.enrolled(taught.cohort, batch=arm["id"])
     first = make.entry(assessment, taught.students[0], taught.cohort["id"])
@@ -270,7 +270,7 @@ def test_they_are_listed_by_batch_the_cohort_being_its_first(api, make, taught, 
     assert ids(api, batch=make.batch(taught.cohort)["id"]) == []
 
 
-def test_they_come_in_order_of_creation_and_by_page(api, make, taught):
+def test_scores_come_in_order_of_creation_and_by_page(api, make, taught):
     made = [
         make.entry(make.assessment(taught.subject, taught.term), taught.students[0], taught.cohort["id"])
         for _ in range(3)
@@ -282,7 +282,7 @@ def test_they_come_in_order_of_creation_and_by_page(api, make, taught):
     assert {(page["total"], page["total_pages"]) for page in pages} == {(3, 2)}
 
 
-def test_they_are_listed_by_student_assessment_and_term_and_all_of_these(api, make, taught, assessment):
+def test_scores_are_listed_by_student_assessment_and_term_and_all_of_these(api, make, taught, assessment):
     first, second = taught.students[0], *make.enrolled(taught.cohort)
     later_term = make.term({"id": taught.cohort["session"]}, term="SECOND")
     later = make.assessment(taught.subject, later_term)

@@ -293,7 +293,7 @@ def test_of_changes_at_once_each_holds(committing):
     assert len(before) == len(changes)
 
 
-def test_it_costs_one_message_to_read_and_four_to_change(api, messages):
+def test_reading_costs_one_message_and_changing_four(api, messages):
     for body in ({"pass_mark": 45}, {"weights": [weight("EXAM", 100)]}):
         with messages() as sent:
             api.ok(api.patch(PATH, body))

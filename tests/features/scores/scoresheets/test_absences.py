@@ -105,7 +105,7 @@ def test_without_it_the_workbook_is_the_same_as_ever(exam):
     assert downloaded(exam, "?absences=maybe").status_code == 422
 
 
-def test_it_is_sent_back_as_it_was(exam):
+def test_a_sheet_sent_back_as_it_was_changes_nothing(exam):
     enter(exam, A1="ABSENT", A2="EXCUSED")
     exam.make.entry(exam.assessment, exam.students["A/3"], exam.cohort["id"], 30)
     log = logged(exam)
@@ -165,7 +165,7 @@ def test_absences_are_entered_beside_scores_and_a_blank_cell_leaves_them_alone(e
         ("Excused", "EXCUSED"),
     ],
 )
-def test_they_are_written_in_short_and_in_any_case(exam, written, status):
+def test_absences_are_written_in_short_and_in_any_case(exam, written, status):
     assert counts(send(exam, ("A/1", None, written))) == (1, 1, 0, 0, 0)
     assert absences(exam) == {"A/1": status}
 

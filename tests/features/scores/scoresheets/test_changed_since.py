@@ -190,7 +190,7 @@ def test_details_that_were_tampered_with_are_refused(exam, text):
     assert (answer.status_code, answer.get_json()["message"]) == (422, CHANGED_DETAILS)
 
 
-def test_it_costs_two_statements_more_where_there_is_something_to_tell(exam, messages):
+def test_an_upload_with_changes_since_the_download_costs_two_statements_more(exam, messages):
     content = fill(exam.workbook(), {"A/1": 50, "A/2": 30, "A/3": 20})
     with messages() as right:
         counts(exam.send(content, "?dry_run=true"))

@@ -51,7 +51,7 @@ def rows(sheet):
     return [tuple(cell.value for cell in row) for row in sheet.iter_rows()]
 
 
-def test_it_has_a_row_for_everyone_with_the_scores_that_there_are(api, exam):
+def test_a_sheet_has_a_row_for_everyone_with_stored_scores(api, exam):
     shown = rows(download(api, exam)["Scores"])
 
     assert shown[0] == HEADER
@@ -81,7 +81,7 @@ def test_only_scores_can_be_typed_and_only_those_that_there_can_be(api, exam):
     assert (str(rule.sqref), rule.showErrorMessage, rule.allow_blank) == ("D2:D4", True, True)
 
 
-def test_its_header_is_frozen_and_its_columns_are_wide_enough(api, exam):
+def test_the_header_is_frozen_and_columns_are_wide_enough(api, exam):
     sheet = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))["Scores"]
 
     assert sheet.freeze_panes == "A2"
@@ -90,7 +90,7 @@ def test_its_header_is_frozen_and_its_columns_are_wide_enough(api, exam):
         assert width > max(len(str(cell.value)) for cell in column)
 
 
-def test_it_has_serial_numbers_and_a_line_to_sign(api, exam):
+def test_a_sheet_has_serial_numbers_and_a_line_to_sign(api, exam):
     sheet = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))["Scores"]
 
     assert rows(sheet)[0] == (*HEADER, "S/N")
@@ -99,7 +99,7 @@ def test_it_has_serial_numbers_and_a_line_to_sign(api, exam):
     assert "Date: ____" in sheet.oddFooter.left.text
 
 
-def test_it_is_taken_with_serial_numbers_and_without_as_the_release_before_wrote_it(api, exam):
+def test_a_sheet_is_taken_with_serial_numbers_and_without_as_the_release_before_wrote_it(api, exam):
     with_them = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))
     for row in with_them["Scores"].iter_rows(min_row=2):
         row[3].value = 20
@@ -199,7 +199,7 @@ def test_the_file_is_named_by_the_assessment(api, make, name, header):
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_it_costs_a_fixed_number_of_statements(api, make, messages):
+def test_a_download_costs_a_fixed_number_of_statements(api, make, messages):
     taught = make.taught(3)
     assessment = make.assessment(taught.subject, taught.term)
     costs = []
@@ -239,7 +239,7 @@ def test_the_other_school_has_its_own(api, other_api, exam):
     assert api.using(school=None).get(path).status_code == 200
 
 
-def test_its_header_shows_words_and_its_cells_have_the_names(api, exam):
+def test_the_header_shows_words_and_its_cells_have_the_names(api, exam):
     sheet = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))["Scores"]
 
     assert [cell.value for cell in sheet[1]] == [*HEADER, "S/N"]
@@ -249,7 +249,7 @@ def test_its_header_shows_words_and_its_cells_have_the_names(api, exam):
     assert {cell.protection.locked for cell in sheet[1]} == {True}
 
 
-def test_its_rows_can_be_sorted_although_it_is_protected(api, exam):
+def test_rows_of_a_protected_sheet_can_be_sorted(api, exam):
     """Spreadsheet programs sort locked cells in a range that may be edited all the same."""
     content = api.get(f"/assessments/{exam['id']}/download-sheet").data
     xml = parts_of(content)["xl/worksheets/sheet1.xml"].decode()

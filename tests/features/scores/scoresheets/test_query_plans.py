@@ -183,7 +183,7 @@ def test_no_list_reads_a_whole_table(app, school, name):
     assert not scanned & LARGE, scanned
 
 
-def test_neither_does_all_that_is_stored_of_a_student(app, school):
+def test_the_copy_of_a_student_reads_no_large_table_as_a_whole(app, school):
     school_id, ids = school
 
     with app.app_context(), in_transaction(SchoolBinding(school_id, read_only=True)):
@@ -195,7 +195,7 @@ def test_neither_does_all_that_is_stored_of_a_student(app, school):
     assert not scanned & (LARGE - {"assessments", "cohort_subjects"}), scanned
 
 
-def test_neither_does_a_metric_sheet(app, school):
+def test_a_metric_sheet_reads_no_large_table_as_a_whole(app, school):
     school_id, ids = school
 
     with app.app_context(), in_transaction(SchoolBinding(school_id, read_only=True)):

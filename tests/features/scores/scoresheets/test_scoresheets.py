@@ -58,7 +58,7 @@ def test_scores_come_by_category_and_then_by_due_date(api, make):
     assert line["gradebooks"] == [made[key] for key in in_order]
 
 
-def test_it_has_all_arms_of_the_cohort(api, make):
+def test_a_score_sheet_has_all_arms_of_the_cohort(api, make):
     taught = make.taught()
     make.enrolled(taught.cohort, batch=make.batch(taught.cohort)["id"])
 
@@ -132,7 +132,7 @@ def test_a_term_must_be_one_that_there_is(api, make, students):
     assert len(sheet(api, taught.subject, term=taught.term["id"])) == students
 
 
-def test_it_costs_one_round_trip_however_much_it_shows(api, make, messages):
+def test_a_score_sheet_of_any_length_costs_one_round_trip(api, make, messages):
     taught = make.taught(40)
     for count in (4, 5):
         for _ in range(count - len(sheet(api, taught.subject)[0]["gradebooks"])):

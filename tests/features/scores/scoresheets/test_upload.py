@@ -359,7 +359,7 @@ def test_an_assessment_that_is_not_there_is_not_found(make, exam):
 
 
 @pytest.mark.parametrize("size", [2, 60])
-def test_it_costs_a_fixed_number_of_statements(make_other, messages, size):
+def test_an_upload_costs_a_fixed_number_of_statements(make_other, messages, size):
     exam = Exam(make_other, students=size)
     numbers = list(exam.students)
     costs = []

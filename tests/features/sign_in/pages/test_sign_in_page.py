@@ -334,12 +334,12 @@ class TestHints:
             address, _ = app_of_people.ask(state="s", id_token_hint=bad)
             assert "code=" in signed_in(browser, address, other).location, bad
 
-    def test_it_is_given_once(self, browser, app_of_people, hint):
+    def test_a_hint_is_given_once(self, browser, app_of_people, hint):
         address, _ = app_of_people.ask(state="s", id_token_hint=hint)
         answer = browser.get(f"{address}&id_token_hint={hint}")
         assert answer.location.startswith(f"{REDIRECT}?error=invalid_request")
 
-    def test_it_holds_for_a_password_that_has_to_be_changed(self, entrance, browser, app_of_people, hint):
+    def test_a_hint_holds_for_a_password_that_has_to_be_changed(self, entrance, browser, app_of_people, hint):
         entrance.admin.ok(entrance.admin.patch("/settings", {"must_change_password": True}))
         try:
             other = entrance.person()
@@ -354,7 +354,7 @@ class TestHints:
         finally:
             entrance.admin.ok(entrance.admin.patch("/settings", {"must_change_password": False}))
 
-    def test_it_holds_for_an_invitation(self, entrance, browser, app_of_people, hint):
+    def test_a_hint_holds_for_an_invitation(self, entrance, browser, app_of_people, hint):
         other = entrance.person()
         [made] = entrance.admin.ok(
             entrance.admin.post("/invitations", {"users": [other.id], "everybody": True})
