@@ -43,7 +43,7 @@ def test_a_sign_in_is_on_record(api, user, place):
     assert listed(api, "refused-sign-in") == []
 
 
-def test_a_refused_one_is_on_record_with_the_user_where_there_is_one(api, user, place):
+def test_a_refused_sign_in_is_on_record_with_its_user_if_there_is_one(api, user, place):
     known = sign_in(api, user["username"], "wrong")
     unknown = sign_in(api, "nobody", "wrong")
 

@@ -203,7 +203,7 @@ class TestAskingByForm:
         assert int(answer.headers["Retry-After"]) > 0
         assert ask(GRANT, basic(client, secret)).status_code == 429
 
-    def test_a_failure_is_told_as_one(self, ask, monkeypatch):
+    def test_a_failure_of_the_service_is_server_error(self, ask, monkeypatch):
         def fail(*_, **__):
             raise MemoryError("secret")
 

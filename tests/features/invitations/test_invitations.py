@@ -436,7 +436,7 @@ class TestInvitees:
         assert [invitation["user"] for invitation in made] == rows
         assert len(sent) <= 6
 
-    def test_a_few_expired_ones_go_with_a_new_one(self, api, make):
+    def test_expired_invitations_go_with_a_new_one(self, api, make):
         for _ in range(3):
             expire(api, api.ok(invite(api, an_account(api, make)))[0]["id"])
 

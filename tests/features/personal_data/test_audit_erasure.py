@@ -122,7 +122,7 @@ def test_an_erased_actor_has_the_pseudonym(committing, tenancy):
     assert (entry["old"], entry["new"]) == ({"name": classroom["name"]}, {"name": "By Ada"})
 
 
-def test_again_it_changes_nothing(committing, tenancy, erased):
+def test_erasing_again_changes_nothing(committing, tenancy, erased):
     erase_audit(tenancy, committing.api.school)
     log = log_of(committing.api)
 

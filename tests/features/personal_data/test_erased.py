@@ -288,7 +288,7 @@ def test_the_audit_log_names_the_eraser_and_the_person_without_a_value(api, left
 
 
 @each_kind
-def test_again_changes_nothing(api, left, kind):
+def test_erasing_again_changes_nothing(api, left, kind):
     person = left(kind)
     first = erase(api, kind, person)
     told, log = api.ok(api.get(path_of(kind, person))), api.ok(api.get("/audit"))["total"]

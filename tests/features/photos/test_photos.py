@@ -332,7 +332,9 @@ class TestSetting:
         assert put(pupil, pupil.user, picture()).status_code == 403
         assert pupil.delete(f"/users/{pupil.user['id']}/photo").status_code == 403
 
-    def test_unknown_deleted_and_others(self, api, make, other_api, make_other, user):
+    def test_a_photo_of_an_unknown_deleted_or_foreign_user_is_not_found(
+        self, api, make, other_api, make_other, user
+    ):
         api.ok(put(api, user, picture()))
         theirs = make_other.user()["user"]
         other_api.ok(put(other_api, theirs, picture()))
@@ -411,7 +413,7 @@ class TestReaders:
         username = api.ok(api.get(f"/users/{user['id']}"))["username"]
         return make.signed_in({"username": username, **user}, "correct horse battery")
 
-    def test_by_relation(self, api, make, school):
+    def test_a_reader_sees_photos_by_their_relations(self, api, make, school):
         everybody = set(school["accounts"])
         names = {"student one", "form teacher one"}
         for permissions in ((), ("read:users",)):

@@ -207,7 +207,7 @@ class TestSwitching:
         assert back["users"][0]["widened"] == ["read:graduates", "read:students"]
         assert ids(client, "/students") >= {*arms.in_a, *arms.in_b}
 
-    def test_again_it_changes_nothing(self, api, teacher):
+    def test_the_same_switch_again_changes_nothing(self, api, teacher):
         _, _, role = teacher
         answer = committed(api, (role, "OWN"))
         entries = api.ok(api.get("/audit?entity=role"))["total"]

@@ -37,7 +37,7 @@ def test_the_same_register_from_twenty_clients_is_one(committing):
     assert len(kept.log()) == 1
 
 
-def test_of_two_devices_that_differ_one_is_told(committing):
+def test_of_two_devices_with_different_marks_one_is_refused(committing):
     kept = Kept(committing, 3)
 
     answers = run_concurrently(2, lambda number: kept.put(api=kept.api.using(), codes={"R/1": "PA"[number]}))

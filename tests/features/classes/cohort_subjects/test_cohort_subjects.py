@@ -208,7 +208,7 @@ def test_the_list_costs_one_round_trip_however_long_it_is(api, make, messages):
             assert len(sent) == 1, sent
 
 
-def test_two_at_once_make_one_cohort_subject(committing):
+def test_twenty_at_once_make_one_cohort_subject(committing):
     api = committing.api
     body = {
         "cohort_id": committing.cohort()["id"],

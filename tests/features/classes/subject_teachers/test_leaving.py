@@ -149,7 +149,7 @@ def test_assignments_that_are_over_are_in_nobodys_way(arms, make, own, today):
     }
 
 
-def test_of_a_session_that_ended_60_days_ago_it_is_handed_over(make, own, heir, made_arms, today):
+def test_an_assignment_of_a_session_that_ended_60_days_ago_is_handed_over(make, own, heir, made_arms, today):
     api, leaver = make.api, make.employee()
     end = today - timedelta(days=60)
     past = make.session(start_date=str(end - timedelta(days=300)), end_date=str(end))

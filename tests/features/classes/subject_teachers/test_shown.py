@@ -156,7 +156,7 @@ class TestResults:
             row[header.index("Teacher")].split(", "),
         ]
 
-    def test_a_publication_keeps_them_and_nothing_changes_by_them(self, api, taught, own, make):
+    def test_a_publication_keeps_its_teachers_and_other_teachers_change_no_card(self, api, taught, own, make):
         first = self.publish(api, taught)
         session = f"/broadsheets?batch={taught.a}&session={taught.session['id']}"
         new = make.employee(title="Ms.", first_name="Ruth", last_name="Aa")

@@ -68,7 +68,7 @@ class TestPutting:
 
         assert (made["batch"], made["batch_name"], made["starts_on"], made["ends_on"]) == (None,) * 4
 
-    def test_again_it_changes_nothing_and_other_dates_change_it(self, api, make, put):
+    def test_an_assignment_again_changes_nothing_and_other_dates_change_it(self, api, make, put):
         cohort, employee = make.cohort(), make.employee()
         subject = make.cohort_subject(cohort)
         for batch in (None, cohort["id"]):
@@ -297,7 +297,7 @@ class TestCopying:
         (made,) = listed(api, f"?session={after['session']}")
         assert (made["last_name"], made["ends_on"]) == ("Stays", None)
 
-    def test_of_several_codes_the_first_is_told(self, api, make, put, year):
+    def test_an_assignment_is_left_out_with_the_first_of_several_codes(self, api, make, put, year):
         """LEFT before ENDED, and ENDED before a lack of the other session."""
         before, _, after, (_, _, gone) = year
         left, stays = make.employee(), make.employee()

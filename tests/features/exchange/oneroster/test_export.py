@@ -167,7 +167,7 @@ def standard_set(prepared, original, uncommitted_engine):
         ("users", ",true,", ",True,"),
     ],
 )
-def test_a_set_that_is_not_the_standards_is_known_as_one(standard_set, file, old, new):
+def test_a_set_against_the_standard_is_recognised(standard_set, file, old, new):
     changed = BytesIO()
     with ZipFile(BytesIO(standard_set)) as archive, ZipFile(changed, "w") as other:
         for name in archive.namelist():

@@ -64,7 +64,7 @@ WRONG = (
 )
 
 
-def test_a_set_that_is_not_of_1_1_is_known_as_one(api, scored):
+def test_a_set_against_1_1_is_recognised(api, scored):
     with ZipFile(BytesIO(api.get(f"{PATH}?version=1.1").data)) as archive:
         texts = {name: archive.read(name).decode() for name in archive.namelist()}
     for file, old, new in WRONG:

@@ -64,7 +64,7 @@ def test_a_new_trait_has_the_last_column(api, class_):
     assert [cell.value for cell in class_.workbook()["Metrics"][1]][-2:] == ["handling tools", "sewing"]
 
 
-def test_only_scores_can_be_typed_and_only_those_that_there_can_be(class_):
+def test_only_scores_can_be_typed_and_only_from_1_to_5(class_):
     sheet = class_.workbook()["Metrics"]
 
     assert sheet.protection.sheet

@@ -56,7 +56,7 @@ def test_the_image_is_the_photo_of_the_account(api, make, place, batch):
     assert api.ok(add(api, batch, teacher["id"]))["image_url"] == "https://example.com/ada.jpg"
 
 
-def test_of_several_the_latest_is_shown_and_the_answer_is_of_the_one_added(api, make, batch):
+def test_the_latest_form_teacher_is_shown_and_the_answer_shows_the_added_one(api, make, batch):
     first, second, third = (make.employee() for _ in range(3))
     for teacher in (first, second, third):
         assert api.ok(add(api, batch, teacher["id"])) == as_form_teacher(batch, teacher)
@@ -86,7 +86,7 @@ def test_a_form_teacher_who_comes_back_is_the_latest(api, make, batch):
     assert form_teacher(api, batch) == as_form_teacher(batch, first)
 
 
-def test_of_those_added_at_one_moment_the_highest_id_is_shown(api, make, place, batch):
+def test_of_form_teachers_added_at_one_moment_the_highest_id_is_shown(api, make, place, batch):
     teachers = sorted((make.employee() for _ in range(4)), key=lambda teacher: teacher["id"])
     for teacher in (teachers[1], teachers[3], teachers[0], teachers[2]):
         api.ok(add(api, batch, teacher["id"]))

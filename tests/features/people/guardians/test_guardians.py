@@ -586,7 +586,7 @@ def test_a_guardian_in_two_requests_at_once_is_one_person(committing):
     assert len(guardian["children"]) == 6
 
 
-def test_two_primaries_at_once_are_one(committing):
+def test_four_primaries_at_once_are_one(committing):
     api, student = committing.api, committing.student()
     guardians = [committing.guardian() for _ in range(4)]
 

@@ -123,7 +123,7 @@ def test_twenty_one_children_are_too_many(api):
     assert listed(api) == []
 
 
-def test_two_imports_at_once_make_one_guardian(committing):
+def test_four_imports_at_once_make_one_guardian(committing):
     api = committing.api
 
     def work(number):

@@ -289,7 +289,7 @@ class TestTooManyWrongOnes:
 
         assert answers == [401] * 10 + [429] * 10
 
-    def test_beyond_ten_from_wherever_an_address_has_one(self, api):
+    def test_beyond_ten_from_anywhere_an_address_has_one_try(self, api):
         def guess(address):
             return sign_in(api, password="x", environ_base={"REMOTE_ADDR": address}).status_code
 
@@ -298,7 +298,7 @@ class TestTooManyWrongOnes:
         assert [guess("10.0.2.1") for _ in range(3)] == [401, 429, 429]
         assert sign_in(api, environ_base={"REMOTE_ADDR": "10.0.2.2"}).status_code == 200
 
-    def test_the_addresses_of_one_network_are_one(self, api):
+    def test_the_addresses_of_a_network_count_as_one(self, api):
         def guess(address):
             return sign_in(api, password="x", environ_base={"REMOTE_ADDR": address}).status_code
 

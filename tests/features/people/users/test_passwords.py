@@ -40,7 +40,7 @@ class TestOnesOwn:
         assert signs_in(api, {"username": "admin"}, PASSWORD)
 
     @pytest.mark.parametrize("wrong", ["wrong", "a password ", " a password", "A password", "new"])
-    def test_a_wrong_current_one_is_invalid(self, make, wrong):
+    def test_a_wrong_current_password_is_invalid(self, make, wrong):
         caller = make.caller()
 
         answer = own(caller, current_password=wrong)
@@ -93,7 +93,7 @@ class TestAnothers:
         )
         assert signs_in(make.caller(), user, "a password")
 
-    def test_the_current_one_is_not_required(self, make):
+    def test_the_current_password_is_not_required(self, make):
         caller, user = make.caller("write:users"), make.user()["user"]
 
         answer = caller.put(f"/users/{user['id']}/password", {"password": "new"})

@@ -99,7 +99,7 @@ class TestTheCreatorsToken:
         api.ok(api.put(f"/users/{made['user']['id']}/password", {"password": "another password"}))
         assert make.signed_in(made["user"], "another password").get("/users").status_code == 200
 
-    def test_of_first_sign_ins_at_once_all_work(self, app, tenancy, document):
+    def test_tokens_of_first_sign_ins_at_once_all_work(self, app, tenancy, document):
         place = make_place(app, tenancy, "St. Gregory's College, Lagos")
         api = ApiClient(app, document, place.admin_token, place.id)
         new = {"password": PASSWORD, "first_name": "A", "last_name": "B", "gender": "MALE"}
@@ -359,7 +359,7 @@ class TestTheLastAdministrator:
         where = where.replace(str(place.admin_id), second["id"])
         assert as_second.request(method, where).status_code == 409
 
-    def test_several_roles_together_make_one(self, api, make, place):
+    def test_a_user_with_every_permission_by_several_roles_counts(self, api, make, place):
         half = len(Permission) // 2
         every = sorted(Permission)
         user = make.user()["user"]

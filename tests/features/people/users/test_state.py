@@ -96,7 +96,7 @@ def test_a_permission_that_is_held_both_ways_reaches_the_school(state_of):
     assert not {*state["permissions"]} & {*state["own_permissions"]}
 
 
-def test_of_nobody_there_is_no_state(state_of):
+def test_an_unknown_or_deleted_user_has_no_state(state_of):
     for change, user in (("", uuid4()), ("UPDATE users SET deleted_at = now()", None)):
         state, _ = state_of(change) if user is None else state_of(change, user=user, session=uuid4())
         assert {*state.values()} == {None}

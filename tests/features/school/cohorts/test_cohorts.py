@@ -308,7 +308,7 @@ def test_the_list_costs_one_round_trip_however_long_it_is(api, make, messages):
         assert len(sent) == 1, sent
 
 
-def test_two_at_once_make_one_cohort_of_a_classroom_and_session(committing):
+def test_twenty_at_once_make_one_cohort_of_a_classroom_and_session(committing):
     api = committing.api
     body = {"classroom": committing.classroom()["id"], "session_id": committing.session()["id"]}
 

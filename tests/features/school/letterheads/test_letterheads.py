@@ -382,7 +382,7 @@ def test_the_bounds_themselves_are_taken(api, printed):
         assert api.ok(put(api, content))["logo"] == about(content, width=width, height=height)
 
 
-def test_of_two_files_none_is_taken(api, printed):
+def test_two_files_are_refused(api, printed):
     form = {"image": [(BytesIO(png()), "a.png"), (BytesIO(png(50)), "b.png")]}
 
     answer = api.put(f"{PATH}/logo", data=form, content_type="multipart/form-data")

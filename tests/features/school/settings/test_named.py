@@ -138,7 +138,7 @@ def test_a_setting_of_an_employee_is_in_use(api, make, kind):
         api.delete(f"/employees/{employee['id']}")
 
 
-def test_of_one_that_is_deleted_and_taken_at_once_there_is_one_or_the_other(committing):
+def test_a_department_is_deleted_or_taken_at_once_and_not_both(committing):
     api = committing.api
     departments = [committing.department()["id"] for _ in range(6)]
     bodies = [committing.employee_body(department=department) for department in departments]
@@ -154,7 +154,7 @@ def test_of_one_that_is_deleted_and_taken_at_once_there_is_one_or_the_other(comm
         assert (taken.status_code, deleted.status_code) in {(200, 409), (422, 200)}
 
 
-def test_an_unknown_one_is_not_found(api, kind):
+def test_an_unknown_setting_is_not_found(api, kind):
     answer = api.delete(f"{kind.path}/{uuid4()}")
 
     assert (answer.status_code, answer.get_json()["message"]) == (404, f"No such {kind.singular}.")

@@ -246,7 +246,7 @@ def score(api, taught, assessment, student, points=7):
     return api.post("/gradebooks", body)
 
 
-def test_for_a_student_with_a_score_it_is_409_naming_them(api, taught, assessment):
+def test_an_absence_of_a_student_with_a_score_is_409_naming_them(api, taught, assessment):
     first, second, _ = taught.students
     entry = api.ok(score(api, taught, assessment, first, 0))
 

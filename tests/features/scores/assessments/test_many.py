@@ -119,7 +119,7 @@ def test_a_term_of_another_session(taught):
     }
 
 
-def test_nobody_gets_it_where_one_is_submitted(taught):
+def test_no_subject_gets_an_assessment_where_one_is_submitted(taught):
     first, second, _ = taught.subjects
     taught.make.enrolled(taught.cohort)
     made = taught.make.assessment({"id": second}, taught.term)
@@ -144,7 +144,7 @@ def test_round_trips_do_not_depend_on_how_many(make, messages, subjects):
     assert len(sent) == 4
 
 
-def test_two_at_once_in_opposite_order(committing):
+def test_six_at_once_in_opposite_order(committing):
     taught = Cohort(committing)
 
     def post(number):

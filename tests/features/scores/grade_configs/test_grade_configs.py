@@ -367,7 +367,7 @@ def test_scores_of_a_deleted_band_have_the_grade_of_the_next_lower(api, make):
     assert api.delete(f"/grade-configs/{band(api, 'B3')['id']}").status_code == 409
 
 
-def test_an_unknown_one_is_not_found(api):
+def test_an_unknown_band_is_not_found(api):
     for answer in (
         api.delete(f"/grade-configs/{uuid4()}"),
         api.patch(f"/grade-configs/{uuid4()}", {"remarks": "Good"}),

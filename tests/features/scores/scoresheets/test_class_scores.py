@@ -190,7 +190,7 @@ def test_a_score_changed_since_it_was_read_is_not_replaced(group):
         ({"absence": None, "expected": 3}, False),
     ],
 )
-def test_of_a_score(group, record, conflicts):
+def test_a_stored_score_that_is_neither_expected_nor_new_is_a_conflict(group, record, conflicts):
     answer = put(group, {"student": group.students[0], **record})
 
     assert answer.status_code == (409 if conflicts else 200), answer.get_json()
@@ -207,7 +207,7 @@ def test_of_a_score(group, record, conflicts):
         ({"absence": "ABSENT", "expected": None}, False),
     ],
 )
-def test_of_an_absence(group, record, conflicts):
+def test_a_stored_absence_that_is_neither_expected_nor_new_is_a_conflict(group, record, conflicts):
     student = group.students[0]
     group.api.ok(put(group, {"student": student, "score": None, "absence": "ABSENT"}))
 
@@ -345,7 +345,7 @@ def test_submitted_scores_are_held(group):
     assert (answer.status_code, answer.get_json()["message"]) == (409, group.refusal)
 
 
-def test_of_arms_those_that_are_submitted_are_held(make):
+def test_the_submitted_arms_alone_are_held(make):
     group = Class(make, 2)
     arm = make.batch(group.cohort)
     (other,) = make.enrolled(group.cohort, batch=arm["id"])

@@ -69,7 +69,7 @@ def test_a_download_has_the_order_of_the_score_sheet(api, exam):
     assert [row[0] for row in rows(download(api, exam)["Scores"])[1:]] == expected
 
 
-def test_only_scores_can_be_typed_and_only_those_that_there_can_be(api, exam):
+def test_only_scores_can_be_typed_and_only_up_to_the_total(api, exam):
     sheet = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))["Scores"]
 
     assert sheet.protection.sheet

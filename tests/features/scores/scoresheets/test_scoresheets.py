@@ -122,7 +122,7 @@ def test_an_unknown_cohort_subject_is_not_found(api, make):
 
 
 @pytest.mark.parametrize("students", [0, 1])
-def test_a_term_must_be_one_that_there_is(api, make, students):
+def test_an_unknown_term_is_refused(api, make, students):
     taught = make.taught(students)
 
     for term in (str(uuid4()), taught.cohort["session"], "x", ""):
