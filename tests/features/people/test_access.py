@@ -39,7 +39,7 @@ PERSONS = {
     "StudentData": "students",
     "EmployeeData": "employees",
 }
-# Where one permission shows what another is for, and why.
+# Schemas of one permission that another shows, too, and why.
 WIDER = {
     # The interface's own: a reader of users sees their roles, by their ids; a sign-in shows one's own.
     "UserRole": {"read:users", "write:users", "delete:users", None},

@@ -372,7 +372,7 @@ def test_many_at_once_leave_one_whole_photo(committing):
 
 
 class TestReaders:
-    """A reader without a permission for all sees their own, and those of related students and form teachers."""
+    """A reader without a permission for all sees their own photo, and related students' and form teachers'."""
 
     @pytest.fixture
     def school(self, api, make):

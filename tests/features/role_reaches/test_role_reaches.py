@@ -419,7 +419,7 @@ class TestAtOnce:
             for entry in entries
             if "reach" in (entry["old"] or {})
         ]
-        # The answered switches are on record, and none undoes what another has undone.
+        # The answered switches are on record, and each is undone by one alone.
         assert sorted(steps) == sorted(told)
         is_own = steps.count(("SCHOOL", "OWN")) - steps.count(("OWN", "SCHOOL"))
         assert api.ok(api.get(f"/roles/{role['id']}"))["reach"] == {0: "SCHOOL", 1: "OWN"}[is_own]

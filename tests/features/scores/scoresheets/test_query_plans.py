@@ -212,11 +212,11 @@ STORED = {
     "changed": lambda ids, moment: entering._change(
         ids.assessment, ENTRY_IDS, array_text([5] * 200), "a.xlsx", moment
     ),
-    "what changed": lambda ids, moment: entering._log_change(
+    "log of changes": lambda ids, moment: entering._log_change(
         ids.assessment, ENTRY_IDS, array_text([5] * 200), ENTRY_IDS, array_text([False] * 200), "{}", moment
     ),
     "removed": lambda ids, _moment: entering._remove(ids.assessment, ENTRY_IDS),
-    "what is removed": lambda ids, moment: entering._log_removal(
+    "log of removals": lambda ids, moment: entering._log_removal(
         ids.assessment, ENTRY_IDS, ENTRY_IDS, moment
     ),
 }
