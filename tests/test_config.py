@@ -408,7 +408,7 @@ def test_the_group_of_roots_file_may_read_it_and_no_other_users(key_file, mode):
 
 
 @root_only
-def test_a_reader_who_does_not_own_the_file_is_told_to_take_it(key_file, monkeypatch):
+def test_a_reader_without_ownership_of_the_file_is_told_to_take_it(key_file, monkeypatch):
     path = key_file(0o666, owner=65534)
     monkeypatch.setattr(os, "geteuid", lambda: 1234)
 

@@ -406,7 +406,7 @@ def test_the_log_says_which_address_failed_without_its_query(provider, clock, lo
     assert "hunter2" not in json.dumps(logs())
 
 
-def test_the_keys_age_since_the_last_fetch_that_succeeded(key_set, provider, clock):
+def test_the_age_of_the_keys_counts_from_the_last_fetch_that_succeeded(key_set, provider, clock):
     assert key_set.age() is None
     assert key_set.find("ES256")
     clock.now += 100

@@ -440,7 +440,7 @@ class TestPermissionClaim:
             carried = {"azp": client_id, "sub": "someone", "school_id": str(place.id)}
             assert status_of(api, provider.token(**carried, **claims)) == 403
 
-    def test_it_opens_no_other_school(self, with_claim, provider, grant, place, other_place):
+    def test_a_permission_claim_opens_no_other_school(self, with_claim, provider, grant, place, other_place):
         client_id, _ = grant(school_ids=[place.id])
         api = with_claim("roles")
         for token in (

@@ -269,7 +269,7 @@ def test_resetting_an_administrator_ends_invitation_and_links(operate, school, b
     }
 
 
-def test_check_lists_users_who_can_give_no_student_or_guardian_a_password(
+def test_check_lists_roles_and_clients_that_give_no_student_or_guardian_a_password(
     operate, cli, school, other_school, by_hand
 ):
     ids = {

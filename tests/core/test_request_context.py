@@ -18,7 +18,7 @@ def test_the_request_context_names_the_school_of_the_transaction(app, place, oth
                 assert (request_context().principal, request_context().request_id) == (None, None)
 
 
-def test_there_is_none_outside_of_a_transaction(app, place):
+def test_no_request_context_is_there_outside_of_a_transaction(app, place):
     with app.app_context():
         with in_transaction(SchoolBinding(place.id, read_only=True)):
             pass

@@ -83,7 +83,7 @@ def test_a_text_that_is_no_part_is_not_found(search, text):
     assert not matched
 
 
-def test_the_pairs_leave_out_people_who_have_not_all_of_them():
+def test_the_pairs_leave_out_people_without_all_of_them():
     assert judged([("ngozi", "Ngo Ozim"), ("ngozi eze", "ngozi"), ("ezekiel ng", "ezekiel")]) == [
         (False, True, True),
         (False, False, True),

@@ -35,7 +35,7 @@ def test_a_share_with_its_queue_full_is_busy_at_once():
     assert (shares._turns._under_way, shares._turns._waiting) == ({}, {})
 
 
-def test_a_caller_who_waited_for_too_long_is_refused_and_leaves_nothing():
+def test_a_caller_that_waited_for_too_long_is_refused_and_leaves_nothing():
     shares = Shares(1, waiting=5, patience=0.01)
 
     with shares.of("a"):
@@ -48,7 +48,7 @@ def test_a_caller_who_waited_for_too_long_is_refused_and_leaves_nothing():
     assert shares._turns._under_way == {}
 
 
-def test_waiting_callers_come_before_one_who_has_just_left():
+def test_waiting_callers_come_before_a_caller_that_has_just_left():
     shares = Shares(1, waiting=5, patience=10)
     order = []
 
@@ -184,7 +184,7 @@ def test_all_keys_begin_that_may_once_their_group_is_another():
     assert [(name, place.group) for name, place in turns.end(first)] == [("b1", "x"), ("c1", "y")]
 
 
-def test_callers_who_gave_up_or_were_sent_away_wait_no_longer():
+def test_callers_that_gave_up_or_were_sent_away_wait_no_longer():
     turns = Turns(1, waiting=3)
     place = begun(turns, "a", "a1")
     for name in ("a2", "a3", "a4"):

@@ -109,7 +109,7 @@ def test_a_constraint_may_bring_its_own_message(app, own_message):
     assert said == ["Two classrooms can't have one name.", {"json": {"name": ["already taken"]}}]
 
 
-def test_so_may_a_check_and_a_reference(app, own_message):
+def test_a_check_and_a_reference_may_bring_their_message(app, own_message):
     own_message("ck_sessions_dates", "A session must not end before it starts.")
     own_message("fk_cohorts_classroom_id", "The classroom still has cohorts.")
     check = 'new row for relation "sessions" violates check constraint "ck_sessions_dates"'

@@ -254,7 +254,7 @@ def check(url):
         engine.dispose()
 
 
-def test_a_database_with_a_registry_is_told_from_one_without(bare, server, login):
+def test_a_registry_that_is_missing_hidden_or_old_is_refused(bare, server, login):
     with pytest.raises(NotInstalled, match="tenants init"):
         check(bare.admin_url)
 

@@ -63,12 +63,12 @@ BAD = (
 
 
 @pytest.mark.parametrize("uri", GOOD)
-def test_an_address_of_a_page_may_be_registered(uri):
+def test_a_sound_redirect_uri_may_be_registered(uri):
     assert check_redirect_uri(uri) == uri
 
 
 @pytest.mark.parametrize("uri", BAD)
-def test_an_unsafe_address_may_not_be_registered(uri):
+def test_any_other_redirect_uri_may_not_be_registered(uri):
     with pytest.raises(ValueError, match=r"^(has|is|names) "):
         check_redirect_uri(uri)
 
