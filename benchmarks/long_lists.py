@@ -1,4 +1,4 @@
-"""How much memory a bare list of very many rows takes in the process that serves it.
+"""The memory of a bare list of very many rows in the process that serves it.
 
     python -m benchmarks.long_lists [--rows 100000]
 

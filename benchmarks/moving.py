@@ -1,4 +1,4 @@
-"""How long it takes to back a school up, and to delete it, among a thousand others.
+"""The time of backing a school up, and of deleting it, among a thousand others.
 
     python -m benchmarks.moving [--schools 1000]
 

@@ -1,4 +1,4 @@
-"""How long it takes to create a school, in milliseconds.
+"""The time of creating a school, in milliseconds.
 
     python -m benchmarks.provisioning [--schools 30]
 

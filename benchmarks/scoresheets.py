@@ -1,4 +1,4 @@
-"""Whether a score sheet takes longer the longer a school has been there.
+"""The time of a score sheet in schools of different age.
 
     python -m benchmarks.scoresheets [--rounds 300]
 

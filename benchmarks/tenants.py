@@ -97,7 +97,7 @@ class Figures:
 
     @property
     def met(self) -> bool:
-        """Whether every bound is met."""
+        """Tell whether every bound is met."""
         return all(is_met for *_, is_met in self.rows)
 
 

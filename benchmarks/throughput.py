@@ -1,4 +1,4 @@
-"""How near the service comes to a bare floor, in requests per second.
+"""The service beside a bare floor, in requests per second.
 
     python -m benchmarks.throughput [--rounds 5] [--seconds 4] [--clients 16] [--threads 8]
 

@@ -1,4 +1,4 @@
-"""How long `GET /verify/{school}/{code}` takes where it tells nothing: whether the time does.
+"""The time of `GET /verify/{school}/{code}` where it tells nothing, for its time may tell nothing either.
 
     python -m benchmarks.verification [--rounds 500]
 

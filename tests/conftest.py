@@ -229,7 +229,7 @@ def server(pytestconfig: pytest.Config) -> Iterator[URL]:
 
 @dataclass(frozen=True)
 class Way:
-    """How the application reaches its schools: over how many logins, through PgBouncer or not."""
+    """The way of the application to its schools: the number of logins, through PgBouncer or not."""
 
     logins: int = 1
     pgbouncer: bool = False

@@ -1,4 +1,4 @@
-"""How large the program is, how long its functions are, and how plain its docstrings.
+"""The size of the program, the length of its functions, and the relative pronouns in its docstrings.
 
     python -m tests.measures
 
@@ -25,7 +25,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PROGRAM = ("school_service", "tenants")
 LONGEST = 10
-"""How many of the longest functions are told."""
+"""The number of the longest functions that are printed."""
 PRONOUNS = re.compile(r"\b(?:that|which|who|whose|whom|what|where|whoever|whatever)\b", re.IGNORECASE)
 """Relative pronouns, and words that can be one: *where* of a condition counts, too."""
 

@@ -1,4 +1,4 @@
-"""Where wrong passwords are counted: in the process, or in a Redis that several processes share."""
+"""The counts of wrong passwords: in the process, or in a Redis that several processes share."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def random_state(random: Random, student: UUID) -> dict[str, Any]:
 
 
 def judged(policy: Policy, token: VerifiedToken, state: dict[str, Any]) -> Admission | None:
-    """How the bearer of a token is let in; None where they are refused."""
+    """The admission of a token's bearer; None where they are refused."""
     try:
         return policy.admit(token.principal(state), state)
     except (Forbidden, NotAuthenticated):
@@ -104,7 +104,7 @@ def judged(policy: Policy, token: VerifiedToken, state: dict[str, Any]) -> Admis
 
 
 def is_run(connection: Any, policy: Policy, token: VerifiedToken, state: dict[str, Any]) -> bool:
-    """Whether the first message runs its query."""
+    """Tell whether the first message runs its query."""
     condition, parameters = policy.condition(token)
     row = ", ".join(f"%s::{kind} AS {name}" for name, kind in COLUMNS.items())
     values = (*(state[name] for name in COLUMNS), *parameters)

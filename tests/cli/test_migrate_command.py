@@ -56,7 +56,7 @@ def here(installed):
 
 @pytest.fixture
 def started(here, history, tmp_path):
-    """How the program is started: with the installation's settings, and one revision on."""
+    """The program's start: with the installation's settings, and one revision on."""
     settings = addresses(here.admin_url, here.serving_url)
     return {"cwd": tmp_path, "settings": settings, "script": script_of_program(history)}
 

@@ -1,4 +1,4 @@
-"""Which release runs is told by the log, the metrics and the manifest of a backup."""
+"""The log, the metrics and the manifest of a backup name the running release."""
 
 from __future__ import annotations
 

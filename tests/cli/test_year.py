@@ -455,7 +455,7 @@ def promote(
 
 
 def risen(students: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Who is promoted: the first arm without the first student."""
+    """The promoted students: the first arm without its first student."""
     return students[2::2]
 
 

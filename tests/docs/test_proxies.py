@@ -433,7 +433,7 @@ def test_beside_the_path_there_is_nothing_and_the_path_leads_to_its_root(changed
 
 
 def compressed(proxy, path, media_type, times=100):
-    """Whether an answer comes compressed, and all of it."""
+    """Tell whether an answer comes compressed, and all of it."""
     headers = {
         "X-Answer-Type": media_type,
         "X-Answer-Times": str(times),

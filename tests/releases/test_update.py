@@ -269,7 +269,7 @@ def paste(installation, name, **values):
 
 
 def reloads(service):
-    """How often the workers were replaced, all of them."""
+    """The number of times that all workers were replaced."""
     return sum(line["message"] == "reloaded" for line in service.log)
 
 

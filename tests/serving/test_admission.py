@@ -1,4 +1,4 @@
-"""Which connections there may be: of an address, and of the networks of one of IPv6."""
+"""The limits of connections: of an address, and of the networks of an IPv6 address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Connection:
 
 
 def count_admitted(admission, addresses):
-    """How many connections of these addresses are taken, one after the other."""
+    """The number of connections of these addresses that are taken, one after the other."""
     present = []
     for address in addresses:
         if admission.makes_room(present, address):

@@ -1,4 +1,4 @@
-"""Which request comes next: shares of groups, their turns, and quick requests."""
+"""The order of requests: shares of groups, their turns, and quick requests."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ RIGHT = [
 
 
 def seen_as(text, charset):
-    """How a program shows the UTF-8 of a text that reads it in another character set."""
+    """The UTF-8 of a text, as shown by a program that reads it in another character set."""
     return "".join(bytes([byte]).decode(charset, "ignore") or chr(byte) for byte in text.encode())
 
 

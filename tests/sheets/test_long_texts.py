@@ -46,7 +46,7 @@ def class_(rehearsed: Any, original: Class) -> Class:
 
 
 def uploads(class_: Class) -> dict[str, tuple[str, str, list[str]]]:
-    """Where each sheet is sent: the address, the name of the file in the form, and its columns."""
+    """The upload of each sheet: the address, the name of the file in the form, and its columns."""
     student = ["admission_number", "first_name", "last_name"]
     of_batch = f"batch={class_.batch}&term=FIRST"
     of_metrics = f"batchId={class_.batch}&term=FIRST&metric_type=AFFECTIVE"

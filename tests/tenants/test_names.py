@@ -1,4 +1,4 @@
-"""Which characters stand in names."""
+"""The characters that may stand in names."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def shared(server):
 
 @pytest.fixture
 def single_login(shared):
-    """That installation; after the test it has its one login again, which serves all schools."""
+    """The installation of one login; after the test that login serves all schools again."""
     yield shared
     login = shared.placement.login
     names = "SELECT rolname FROM pg_roles WHERE starts_with(rolname, %s) AND rolname NOT IN (%s, %s)"

@@ -41,7 +41,7 @@ def tenancy(server):
 
 @pytest.fixture(scope="module")
 def superuser(server, tenancy):
-    """Who may do everything in the database of the installation."""
+    """The superuser's address of the installation's database."""
     return server.set(database=tenancy.admin_url.database)
 
 

@@ -52,7 +52,7 @@ def rooms(api):
 
 
 def documented(api, key):
-    """Whether the document allows a key."""
+    """Tell whether the document allows a key."""
     parameters = api.document.operations()["POST", "/classrooms"]["parameters"]
     schema = next(each["schema"] for each in parameters if each["name"] == "Idempotency-Key")
     return OAS30Validator(schema).is_valid(key)

@@ -49,7 +49,7 @@ def shards_of(number):
 
 @dataclass
 class Cluster:
-    """Where the tests' school is in truth, where the coordinator says it is, and how often that was asked."""
+    """The true place of the tests' school, the coordinator's answer, and the number of questions."""
 
     url: object
     nodes: dict

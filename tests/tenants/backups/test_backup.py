@@ -78,7 +78,7 @@ def full_school(full_schools):
 
 @pytest.fixture
 def file(tmp_path):
-    """Where the backup goes."""
+    """The place of the backup."""
     return tmp_path / "school.zip"
 
 

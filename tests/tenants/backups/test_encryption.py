@@ -50,7 +50,7 @@ def school(schools):
 
 @pytest.fixture
 def file(tmp_path):
-    """Where the backup goes."""
+    """The place of the backup."""
     return tmp_path / "school.zip"
 
 

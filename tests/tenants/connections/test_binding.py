@@ -304,7 +304,7 @@ class TestWithoutSqlalchemy:
 
     @pytest.fixture
     def count_connections(self, sessions):
-        """How many connections are taken."""
+        """The number of connections that are taken."""
         with sessions() as session:
             return session.engine_of(uuid4()).pool.checkedout
 

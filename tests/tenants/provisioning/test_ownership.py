@@ -340,7 +340,7 @@ def rights(tenancy, school):
 
 
 def inheriting(tenancy):
-    """Which roles of schools, and of their owner, the provisioning login has the rights of without switching."""
+    """The roles of schools, and of their owner, whose rights the provisioning login has without switching."""
     return execute(
         tenancy.admin_url,
         "SELECT roleid::regrole::text FROM pg_auth_members WHERE inherit_option "

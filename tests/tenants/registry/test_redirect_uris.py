@@ -1,4 +1,4 @@
-"""Which addresses a client may register."""
+"""The addresses that a client may register."""
 
 import pytest
 
