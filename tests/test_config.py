@@ -729,7 +729,7 @@ def test_a_bad_address_of_metrics(value):
     assert refusal(METRICS_ADDRESS=value).startswith("METRICS_ADDRESS must be an address")
 
 
-# Where people find the service
+# The public address
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def test_the_pause_counts_from_the_end_of_a_fetch(key_set, provider, clock):
     assert key_set.find("ES256")
 
 
-# Where the keys are
+# The address of the keys
 
 
 DESCRIBED = "/.well-known/openid-configuration"

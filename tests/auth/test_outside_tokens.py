@@ -203,7 +203,7 @@ def test_the_services_own_users_need_no_provider(outside, provider, place):
 
 
 def test_users_sign_in_with_the_providers_token(outside, provider, tenancy):
-    # That somebody has signed in stays in the audit log.
+    # The entry of the sign-in stays in the audit log.
     place = make_place(outside.app, tenancy, "King's College, Lagos")
     token = provider.token(school_id=str(place.id), permissions=[])
     outside = outside.using(token=token, school=place.id)

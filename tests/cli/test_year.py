@@ -446,7 +446,7 @@ def promote(
     assert {graduate["student"] for graduate in graduates} == {
         student["number"] for student in students[1:-1:2]
     }
-    # Who goes on stays on the roll of the session that ended, and results have their roster.
+    # Promoted students stay on the roll of the session that ended, and results have their roster.
     repeat, rise = {by_rule["id"], decided["id"]}, {student["id"] for student in risen(students)}
     for place, expected in ((cohort, repeat | rise), (again, repeat), (above, rise)):
         there = administrator.call("GET", f"/cohorts/{place}/students")

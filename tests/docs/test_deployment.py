@@ -195,7 +195,7 @@ def test_the_keys_change_in_three_steps_and_stay_readable_to_the_service(tmp_pat
         if block.startswith("# invitations\n"):
             continue
         script = block.replace("/etc/school-service", str(tmp_path))
-        # Whose group it is, and processes of systemd's, are not of this machine.
+        # The file's group, and processes of systemd's, are not of this machine.
         functions = "set -eu; chgrp() { :; }; systemctl() { printf '%s\\n' \"$*\"; }\n"
         done = subprocess.run(
             ["/bin/sh", "-c", functions + script], capture_output=True, text=True, timeout=180, check=True

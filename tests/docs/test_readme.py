@@ -6,7 +6,7 @@ import re
 
 from tests.docs.readme import README, TEXT, blocks
 
-# Where the commands of each section are run, or why they are not.
+# The module that runs the commands of each section, or the reason why none does.
 COMMANDS = {
     "Try it": "They install from the network: the second is what .ci/run runs, word for word. What the first "
     "starts is in tests/demo.",

@@ -67,7 +67,7 @@ def fuzz(demo: Running, folder: Path) -> int:
         return subprocess.run(command, cwd=folder, check=False).returncode
 
     failed = run(administrator, "--exclude-name")
-    # That the administrator is who they were shows that the run was not one of refusals alone.
+    # A write of the administrator shows that the run was not one of refusals alone.
     demo.ok("POST", "/departments", token=administrator, school=school["id"], body={"name": "Still here"})
     failed = run(client, "--include-name") or failed
     errors = [line for line in demo.log if line.get("level") == "ERROR"]

@@ -178,7 +178,7 @@ def test_a_body_beyond_our_limit_gets_our_own_answer(each_server):
         head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
 
     assert head.startswith(b"HTTP/1.1 413 ")
-    # Who serves is nobody's business; gunicorn can't be kept from saying it.
+    # The server's name is nobody's business; gunicorn can't be kept from saying it.
     assert b"\r\nServer: waitress" not in head
     assert json.loads(body)["code"] == 413
 

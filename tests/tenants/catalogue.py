@@ -97,7 +97,7 @@ _STATES = {
     "storage of": "logged",
     "row-level security of": "off",
     "parents of": "none",
-    # How full its pages are is a table's own affair.
+    # The filling of its pages is a table's own affair.
     "options of": r"none|fillfactor=\d+",
 }
 # The one function there may be: as it is, and as a release before calls it.

@@ -36,7 +36,7 @@ from tests.tenants.installations import (
 )
 from tests.tenants.migrations.histories import few_rows
 
-# Which login serves a school.
+# The login of a school.
 
 
 def test_one_login_serves_every_school():

@@ -87,7 +87,7 @@ def test_longer_texts_have_lines_and_searches_any_characters(api, make):
     assert wrong.status_code == 401
 
 
-# How long a name is.
+# The length of a name.
 
 LONGEST = "Length must be between 1 and 120."
 LONGER = "Longer than maximum length 120."

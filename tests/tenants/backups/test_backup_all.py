@@ -194,7 +194,7 @@ def test_the_files_of_a_school_that_is_gone_stay(tenancy, ada, bisi, tmp_path):
     assert files(tmp_path / str(ada.id)) == before != []
 
 
-# How many stay.
+# The number of backups that stay.
 
 
 def test_the_newest_files_stay_and_older_ones_go_once_the_new_one_is_complete(tenancy, ada, tmp_path):

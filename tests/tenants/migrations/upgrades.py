@@ -16,7 +16,7 @@ from tests.cli.program import wait_for
 from tests.postgres import nodes_of
 from tests.tenants.installations import ADMINISTRATOR, execute
 
-# How often a school was migrated shows in its classroom's level.
+# A school's classroom's level counts its migrations.
 CHANGE = [
     "ALTER TABLE classrooms ADD COLUMN motto varchar(120)",
     "CREATE INDEX ix_classrooms_motto ON classrooms (motto)",
