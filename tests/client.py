@@ -82,7 +82,7 @@ class Document:
                 )
             validator = self._validators[method, template, status]
             problems = [error.message for error in validator.iter_errors(json.loads(body))]
-            assert not problems, f"{method} {template} answered what its schema does not allow: {problems}"
+            assert not problems, f"{method} {template} answered against its schema: {problems}"
         self._checked.add(answer)
 
     def _template(self, path: str) -> str | None:

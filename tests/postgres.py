@@ -101,7 +101,7 @@ def on_citus() -> bool:
 on_citus_alone = pytest.mark.skipif(
     not on_citus(), reason="needs a cluster of Citus: its coordinator's address as TEST_CITUS_URL"
 )
-on_postgresql_alone = pytest.mark.skipif(on_citus(), reason="says what PostgreSQL alone does, and not Citus")
+on_postgresql_alone = pytest.mark.skipif(on_citus(), reason="is of PostgreSQL alone, and not of Citus")
 with_one_server = pytest.mark.skipif(
     on_citus(), reason="a PgBouncer would have to stand before each node of Citus"
 )

@@ -16,7 +16,7 @@ from tests.cli.program import FRESH, Running, run, serving, serving_with_gunicor
 from tests.postgres import addresses, test_database
 
 PUBLIC_URL = "https://results.example.org"
-"""What stands before the codes of the report cards that the service prints."""
+"""The address before the codes of printed report cards."""
 
 
 @pytest.fixture(scope="package")

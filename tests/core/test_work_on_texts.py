@@ -51,7 +51,7 @@ PUT_TOGETHER = {
 }
 COMPOSING = {
     "tenants/names.py": "`composed`, which measures",
-    "tenants/migrations/new_revision.py": "what a developer calls a migration",
+    "tenants/migrations/new_revision.py": "a developer's name for a migration",
     "school_service/auth/login_throttle.py": "`hash_username`, which measures",
     "school_service/auth/passwords.py": "`strict_faults`, which measures",
     "school_service/core/sort_keys.py": "single letters, when the program starts",

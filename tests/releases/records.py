@@ -123,7 +123,7 @@ def differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
 
 
 def _key(row: Any) -> str | None:
-    """Name the subject of a row: itself, or the student or subject to whom it belongs."""
+    """Name the subject of a row: itself, or its student or subject."""
     if not isinstance(row, dict):
         return None
     of = row.get("student") or row.get("cohort_subject")
