@@ -25,7 +25,7 @@ from sqlalchemy import make_url
 from benchmarks import gradebook_floor, read_floor, sheet_floor
 from school_service.auth.signing_key import SigningKey
 from school_service.config import Settings
-from school_service.serving.admission import Admission
+from school_service.serving.admission import ConnectionLimits
 from school_service.serving.channel import ChannelOptions
 from school_service.serving.dispatcher import Dispatcher
 from school_service.serving.listening import listen
@@ -51,7 +51,7 @@ def serve_as_we_do(app: Application, settings: Settings, port: int, threads: int
         listen("127.0.0.1", port),
         loop,
         dispatcher,
-        Admission(settings.connections_per_address, settings.trusted_proxies),
+        ConnectionLimits(settings.connections_per_address, settings.trusted_proxies),
         ChannelOptions(lambda _authorization, school: school, lambda _authorization: None),
         largest_body=LARGEST_BODY,
     )

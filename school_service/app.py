@@ -35,7 +35,7 @@ from school_service.features.classes.student_imports.views import blp as student
 from school_service.features.classes.subject_teachers.views import blp as subject_teachers
 from school_service.features.exchange.copies.views import blp as copies
 from school_service.features.exchange.oneroster.views import blp as exchange
-from school_service.features.health.service import Admission, Check, database_answers
+from school_service.features.health.service import Check, LoginCountsCheck, database_answers
 from school_service.features.health.views import blp as health
 from school_service.features.identities.views import blp as identities
 from school_service.features.invitations.views import blp as invitations
@@ -213,7 +213,7 @@ def create_app(settings: Settings | None = None) -> Service:
         settings, TokenVerifier(settings, keys), USER_STATE, insertions, options, shares
     )
     app.extensions["health"] = Check(database_answers)
-    app.extensions["login_counts"] = Admission()
+    app.extensions["login_counts"] = LoginCountsCheck()
     printers.init_app(app, settings.printers)
 
     response_headers.register(app, settings.cors_origins)

@@ -72,7 +72,7 @@ class Reaching:
             raise ServerAway(self._away[server]) from None
 
 
-class Shown(Protocol):
+class OperatorRecord(Protocol):
     """A record shown to an operator."""
 
     def as_record(self) -> dict[str, Any]:
@@ -231,6 +231,6 @@ class Placement:
         """Name the server of each school, by the name of its schema; None if there is one server."""
         return None
 
-    def list_servers(self, connection: Connection) -> Sequence[Shown]:
+    def list_servers(self, connection: Connection) -> Sequence[OperatorRecord]:
         """List the servers, and how many schools each has; raises UnfitPlacement if there is one."""
         raise UnfitPlacement(ONE_SERVER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from school_service.auth.bounded_memory import MovingWindows
-from school_service.core.machine import Supervisor
+from school_service.core.machine import RemoteSupervisor
 
 METHODS = frozenset({"acquire_entry", "get_moving_window"})
 """The methods of BoundedMemory called by a worker."""
@@ -16,7 +16,7 @@ class MachineMemory(MovingWindows):
 
     STORAGE_SCHEME = ["machine-memory"]
 
-    def __init__(self, supervisor: Supervisor, timeout: float) -> None:
+    def __init__(self, supervisor: RemoteSupervisor, timeout: float) -> None:
         super().__init__(None, wrap_exceptions=True)
         self._supervisor, self._timeout = supervisor, timeout
 

@@ -32,7 +32,7 @@ TURN, END, COUNT = "turn", "end", "count"
 IDLE_CONNECTIONS = 20  # that a worker keeps
 
 
-class Supervisor:
+class RemoteSupervisor:
     """The supervisor, as one of its `workers` workers asks it; `control` is the socket it was started with."""
 
     def __init__(self, control: socket.socket, workers: int) -> None:
@@ -130,7 +130,9 @@ class MachineTurn:
 
     _connection: _Connection
 
-    def __init__(self, supervisor: Supervisor, shares: str, request: list[Any], patience: float) -> None:
+    def __init__(
+        self, supervisor: RemoteSupervisor, shares: str, request: list[Any], patience: float
+    ) -> None:
         self._supervisor, self._shares = supervisor, shares
         self._request, self._patience = request, patience
 
@@ -161,15 +163,15 @@ class MachineTurn:
             self._supervisor._put(self._connection)
 
 
-_supervisor: Supervisor | None = None
+_supervisor: RemoteSupervisor | None = None
 
 
 def join(control: socket.socket, workers: int) -> None:
     """Make this process one of so many workers, with the supervisor at the other end of a socket."""
     global _supervisor
-    _supervisor = Supervisor(control, workers)
+    _supervisor = RemoteSupervisor(control, workers)
 
 
-def supervisor() -> Supervisor | None:
+def supervisor() -> RemoteSupervisor | None:
     """Answer this worker's supervisor; None in a process other than a worker."""
     return _supervisor

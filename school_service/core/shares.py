@@ -33,7 +33,7 @@ class GroupLimit(NamedTuple):
     others: Mapping[Hashable, int] = MappingProxyType({})
 
 
-class Place(NamedTuple):
+class PlaceInLine(NamedTuple):
     """The place of a waiter under way: its key, and the group of the key at its beginning."""
 
     key: Hashable
@@ -71,7 +71,7 @@ class Turns(Generic[Waiter]):
         # The key whose turn it is comes first.
         self._waiting: OrderedDict[Hashable, deque[Waiter]] = OrderedDict()
 
-    def begin(self, key: Hashable) -> Place | None:
+    def begin(self, key: Hashable) -> PlaceInLine | None:
         """Take a place of a key; None if none is free, or while somebody of the key waits for one."""
         return None if key in self._waiting else self._take(key)
 
@@ -91,7 +91,7 @@ class Turns(Generic[Waiter]):
         if not line:
             del self._waiting[key]
 
-    def end(self, place: Place) -> list[tuple[Waiter, Place]]:
+    def end(self, place: PlaceInLine) -> list[tuple[Waiter, PlaceInLine]]:
         """Give a place back; returns the waiters beginning now, each with its place."""
         self._count -= 1
         _count_down(self._under_way, place.key)
@@ -115,7 +115,7 @@ class Turns(Generic[Waiter]):
         self._waiting.clear()
         return left
 
-    def _begin_next(self) -> tuple[Waiter, Place] | None:
+    def _begin_next(self) -> tuple[Waiter, PlaceInLine] | None:
         for key, line in self._waiting.items():
             place = self._take(key)
             if place is not None:
@@ -127,7 +127,7 @@ class Turns(Generic[Waiter]):
                 return waiter, place
         return None
 
-    def _take(self, key: Hashable) -> Place | None:
+    def _take(self, key: Hashable) -> PlaceInLine | None:
         if self._count == self._total:
             return None
         of_key = self._under_way.get(key, 0)
@@ -143,7 +143,7 @@ class Turns(Generic[Waiter]):
                 self._groups_under_way[group] = of_group + 1
         self._under_way[key] = of_key + 1
         self._count += 1
-        return Place(key, group)
+        return PlaceInLine(key, group)
 
 
 def _count_down(counts: dict[Hashable, int], key: Hashable) -> None:
@@ -208,7 +208,7 @@ class Turn:
     __slots__ = ("_came", "_key", "_place", "_shares")
 
     _came: threading.Event
-    _place: Place | None
+    _place: PlaceInLine | None
 
     def __init__(self, shares: Shares, key: Hashable) -> None:
         self._shares, self._key = shares, key

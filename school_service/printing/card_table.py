@@ -15,7 +15,7 @@ _STRONG, _TEXTS = {"percent", "cumulative"}, {"name", "remark"}
 _OF_TERM = {"ca_total"}  # members with a sign where a subject of the term has none
 
 
-class Column(NamedTuple):
+class CardColumn(NamedTuple):
     """A column of the table of subjects: two lines of its heading, the group it is in, its cells, how it stands."""
 
     heading: str
@@ -26,10 +26,10 @@ class Column(NamedTuple):
     text: bool = False
 
 
-def table_of(columns: Sequence[Document], subjects: Sequence[Document]) -> list[Column]:
+def table_of(columns: Sequence[Document], subjects: Sequence[Document]) -> list[CardColumn]:
     """Compose the table of a document: `columns` are among its keys."""
     return [
-        Column(
+        CardColumn(
             column["heading"],
             column["below"],
             column["group"],
@@ -64,7 +64,7 @@ def _cell(member: str, subject: Document) -> str | Words:
     return NOT_THERE if figure is None else str(figure)
 
 
-def width_of(column: Column) -> float:
+def width_of(column: CardColumn) -> float:
     """How wide a column of figures has to be for its longest line, in ems."""
     cells = [cell for cell in column.cells if isinstance(cell, str)]
     lines = [column.heading, *(line for cell in cells for line in cell.split("\n"))]
@@ -74,7 +74,7 @@ def width_of(column: Column) -> float:
     return min(_EM * max(*map(len, lines), *below), _WIDEST)
 
 
-def share_of(column: Column) -> int:
+def share_of(column: CardColumn) -> int:
     """The share of a column of texts in the room left by figures, beside the other: by its longest text."""
     lengths = (len(cell if isinstance(cell, str) else "".join(cell)) for cell in column.cells)
     least, most = _SHARES[column.heading]

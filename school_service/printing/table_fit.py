@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from school_service.printing.card_table import Column
+from school_service.printing.card_table import CardColumn
 from school_service.printing.wording import Words
 
 # Hundredths of an em, rounded up.
@@ -67,7 +67,10 @@ def pieces_of(text: str) -> list[str]:
 
 
 def fit(
-    columns: Sequence[Column], cells: Sequence[Sequence[Words]], teachers: Sequence[Words | None], rows: int
+    columns: Sequence[CardColumn],
+    cells: Sequence[Sequence[Words]],
+    teachers: Sequence[Words | None],
+    rows: int,
 ) -> Fitted:
     """Find the largest letters with which the columns stand beside each other; where there are none, the smallest.
 
@@ -99,13 +102,13 @@ def _distinct(texts: Iterable[Words | None]) -> set[_Cell]:
     return {text if isinstance(text, str) else tuple(text) for text in texts if text is not None}
 
 
-def _largest(columns: Sequence[Column], rows: int) -> tuple[float, float]:
+def _largest(columns: Sequence[CardColumn], rows: int) -> tuple[float, float]:
     """Few subjects are written larger than many, and few columns wider apart."""
     size = 8.6 if rows <= 10 else 8.0 if rows <= 16 else 7.2 if rows <= 30 else 7.0
     return (min(size, 6.8), 2.0) if sum(not column.text for column in columns) > 12 else (size, 3.0)
 
 
-def _widths_of(column: Column, cells: Iterable[_Cell], teachers: Iterable[_Cell]) -> _Asked:
+def _widths_of(column: CardColumn, cells: Iterable[_Cell], teachers: Iterable[_Cell]) -> _Asked:
     bold = column.strong
     whole = _widest((line for cell in cells for line in "".join(cell).split("\n")), bold=bold)
     least = _widest((piece for cell in cells for piece in _unbroken(cell)), bold=bold)

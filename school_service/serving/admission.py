@@ -30,7 +30,7 @@ class Connection(Protocol):
         """Close it."""
 
 
-class Admission:
+class ConnectionLimits:
     """At most CONNECTION_LIMIT connections, and `per_address` of one address, unless it is a trusted proxy's.
 
     Addresses of IPv6 are counted by their networks: of a /64 as many as of an address, of a /48 four times as many.

@@ -17,23 +17,23 @@ from school_service.auth.bounded_memory import BoundedMemory
 from school_service.auth.machine_memory import METHODS
 from school_service.core.errors import Busy
 from school_service.core.machine import COUNT, END, TURN
-from school_service.core.shares import Place, Turns
+from school_service.core.shares import PlaceInLine, Turns
 
 MOST_UNREAD = 64 * 1024  # bytes of a request, which are less than 1000
 
 _log = logging.getLogger(__name__)
 
 
-class Client:
+class WorkerConnection:
     """A connection of a worker: the bytes of a request so far, and the turn it has or waits for."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self.connection = connection
         self.unread = b""
-        self.turns: Turns[Client] | None = None
+        self.turns: Turns[WorkerConnection] | None = None
         self.key: str | None = None
-        self.place: Place | None = None
+        self.place: PlaceInLine | None = None
 
     def answer(self, value: Any) -> None:
         """Send an answer. The end of a worker is noticed when its connection is read."""
@@ -48,9 +48,9 @@ class CommonState:
 
     def __init__(self) -> None:
         self._tries = BoundedMemory()
-        self._turns: dict[tuple[Any, ...], Turns[Client]] = {}
+        self._turns: dict[tuple[Any, ...], Turns[WorkerConnection]] = {}
 
-    def read(self, client: Client) -> bool:
+    def read(self, client: WorkerConnection) -> bool:
         """Answer the requests on a connection; False once it has ended, and its turn with it."""
         try:
             part = client.connection.recv(MOST_UNREAD)
@@ -75,7 +75,7 @@ class CommonState:
             return False
         return True
 
-    def _handle(self, client: Client, kind: str, *arguments: Any) -> None:
+    def _handle(self, client: WorkerConnection, kind: str, *arguments: Any) -> None:
         if kind == COUNT:
             method, *rest = arguments
             if method not in METHODS:
@@ -87,7 +87,7 @@ class CommonState:
             self._leave(client)
 
     def _begin(
-        self, client: Client, shares: str, limit: int, total: int | None, waiting: int, key: str
+        self, client: WorkerConnection, shares: str, limit: int, total: int | None, waiting: int, key: str
     ) -> None:
         settings = (shares, limit, total, waiting)
         turns = self._turns.get(settings)
@@ -104,7 +104,7 @@ class CommonState:
         if place is not None:
             client.answer(True)
 
-    def _leave(self, client: Client) -> None:
+    def _leave(self, client: WorkerConnection) -> None:
         """End the turn of a connection, or its waiting for one."""
         turns, place, key = client.turns, client.place, client.key
         client.turns = client.key = client.place = None

@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol
 
 from school_service.core.errors import Busy
 from school_service.core.refused_shares import count_refusal
-from school_service.core.shares import GroupLimit, Place, Turns
+from school_service.core.shares import GroupLimit, PlaceInLine, Turns
 
 QUICK_THREADS = 2
 
@@ -93,7 +93,7 @@ class Workers:
     ) -> None:
         self._turns: Turns[Request] = Turns(share, waiting=waiting, total=threads, groups=groups)
         # Requests whose turn it is: there is a thread for each, which takes it in a moment.
-        self._begun: deque[tuple[Request, Place]] = deque()
+        self._begun: deque[tuple[Request, PlaceInLine]] = deque()
         self._lock = threading.Lock()
         # The lock that each idle thread waits for: the last one works first, whose data the processor still has at
         # hand.
@@ -172,7 +172,7 @@ class Workers:
             _log.exception("a request failed outside of the application")
         return key
 
-    def _take(self, woken: threading.Lock) -> tuple[Request, Place] | None:
+    def _take(self, woken: threading.Lock) -> tuple[Request, PlaceInLine] | None:
         """Wait until `woken` for the request next in turn; None once the threads are to end."""
         while True:
             with self._lock:

@@ -164,7 +164,7 @@ class DatabaseState:
                     self._counts = schools, self.clock()
 
 
-class Metrics:
+class ProcessMetrics:
     """The metrics of an application in this process; `queue` holds its waiting requests, if the server has one."""
 
     def __init__(self, app: Service) -> None:
@@ -347,9 +347,9 @@ class Metrics:
             )
 
 
-def count_requests(app: Service) -> Metrics:
+def count_requests(app: Service) -> ProcessMetrics:
     """Count the requests of an application from now on."""
-    metrics = Metrics(app)
+    metrics = ProcessMetrics(app)
     app.observe = metrics.observe
     return metrics
 

@@ -22,7 +22,7 @@ SCRAPE_TIMEOUT = 5.0  # seconds that a scraper has to send, and to read
 _log = logging.getLogger(__name__)
 
 
-class Metrics(Protocol):
+class ServedMetrics(Protocol):
     """The metrics to be served: of this process, or of the workers of a supervisor."""
 
     @property
@@ -78,7 +78,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             _log.exception("the metrics could not be written")
 
 
-def start_serving(metrics: Metrics, address: str, port: int) -> _Server:
+def start_serving(metrics: ServedMetrics, address: str, port: int) -> _Server:
     """Serve the metrics in a thread of their own; raises OSError if the address can't be taken.
 
     Port 0 takes a free one; the server's `url` has it.
@@ -92,7 +92,7 @@ def start_serving(metrics: Metrics, address: str, port: int) -> _Server:
 
 
 @contextmanager
-def serve_metrics(metrics: Metrics, address: str, port: int) -> Iterator[str]:
+def serve_metrics(metrics: ServedMetrics, address: str, port: int) -> Iterator[str]:
     """Serve the metrics while the block runs; yields their address. Raises ServingError if the port is taken."""
     try:
         server = start_serving(metrics, address, port)
@@ -108,7 +108,7 @@ def serve_metrics(metrics: Metrics, address: str, port: int) -> Iterator[str]:
             server.shutdown()
 
 
-def serve_in_background(metrics: Metrics, address: str, port: int) -> None:
+def serve_in_background(metrics: ServedMetrics, address: str, port: int) -> None:
     """Serve the metrics until the process ends, for servers without knowledge of them.
 
     If another process of the same server has taken the port, this one has no metrics, and the log says so.

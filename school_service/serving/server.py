@@ -20,7 +20,7 @@ import waitress
 
 from school_service.config import Settings
 from school_service.core.shares import GroupLimit, Shares
-from school_service.serving.admission import CONNECTION_LIMIT, Admission, raise_file_limit
+from school_service.serving.admission import CONNECTION_LIMIT, ConnectionLimits, raise_file_limit
 from school_service.serving.channel import Channel, ChannelOptions
 from school_service.serving.dispatcher import Dispatcher, Stranger, parts_of_strangers
 from school_service.serving.listening import base_address
@@ -94,7 +94,7 @@ def serve(
             listener,
             loop,
             dispatcher,
-            Admission(settings.connections_per_address, settings.trusted_proxies),
+            ConnectionLimits(settings.connections_per_address, settings.trusted_proxies),
             options,
             largest_body=app.config["MAX_CONTENT_LENGTH"],
         )
@@ -171,7 +171,7 @@ def make_server(
     listener: socket.socket,
     loop: EventLoop,
     dispatcher: Any,
-    admission: Admission,
+    admission: ConnectionLimits,
     options: ChannelOptions,
     *,
     largest_body: int,
@@ -188,7 +188,7 @@ def make_server(
         _dispatcher=dispatcher,
         max_request_body_size=largest_body + 1,
         max_request_header_size=HEADER_LIMIT,
-        # Ours come first: `Admission` makes room, waitress would stop accepting.
+        # Ours come first: `ConnectionLimits` makes room, waitress would stop accepting.
         connection_limit=2 * CONNECTION_LIMIT,
         # Deadlines are ours: `end_late`.
         channel_timeout=NEVER,

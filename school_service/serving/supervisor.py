@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from school_service.config import Settings
 from school_service.core.machine import CONNECTION
 from school_service.serving.admission import raise_file_limit
-from school_service.serving.common_state import Client, CommonState
+from school_service.serving.common_state import CommonState, WorkerConnection
 from school_service.serving.listening import base_address
 from school_service.serving.parts import Part
 from school_service.serving.server import SHUTDOWN_TIMEOUT
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class Worker:
+class WorkerProcess:
     """A worker's process; `number` is its place among the workers, `generation` counts the reloads before it."""
 
     number: int
@@ -113,7 +113,7 @@ class Supervisor:
         self._announce = announce
         self._state = CommonState()
         self._selector = selectors.DefaultSelector()
-        self._workers: list[Worker] = []
+        self._workers: list[WorkerProcess] = []
         self._generation = 0
         self._oldest_wanted = 0  # generation; workers of earlier ones are replaced
         self._has_served = self._announced = self._stopping = False
@@ -218,11 +218,11 @@ class Supervisor:
                 start_new_session=True,
             )
         ours.setblocking(False)
-        worker = Worker(number, self._generation, process, ours)
+        worker = WorkerProcess(number, self._generation, process, ours)
         self._workers.append(worker)
         self._selector.register(ours, selectors.EVENT_READ, lambda: self._hear(worker))
 
-    def _hear(self, worker: Worker) -> None:
+    def _hear(self, worker: WorkerProcess) -> None:
         """Take the words of a worker: its readiness to serve, a connection, its end."""
         try:
             word, descriptors, _, _ = socket.recv_fds(worker.control, 1, 1)
@@ -246,7 +246,7 @@ class Supervisor:
             self._ended(worker)
 
     def _connect(self, connection: socket.socket) -> None:
-        client = Client(connection)
+        client = WorkerConnection(connection)
 
         def hear() -> None:
             if not self._state.read(client):
@@ -254,7 +254,7 @@ class Supervisor:
 
         self._selector.register(connection, selectors.EVENT_READ, hear)
 
-    def _serves(self, worker: Worker) -> None:
+    def _serves(self, worker: WorkerProcess) -> None:
         worker.serves = self._has_served = True
         _log.info("worker serves", extra={"worker": worker.number, "pid": worker.process.pid})
         for other in self._workers:
@@ -273,7 +273,7 @@ class Supervisor:
         ]
         return len(newest) == self._count
 
-    def _ended(self, worker: Worker) -> None:
+    def _ended(self, worker: WorkerProcess) -> None:
         self._selector.unregister(worker.control)
         worker.control.close()
         self._workers.remove(worker)
@@ -299,10 +299,10 @@ class Supervisor:
         self._pause(worker)
         _log.error("a worker has ended, and is started anew", extra=details)
 
-    def _replaces(self, worker: Worker) -> bool:
+    def _replaces(self, worker: WorkerProcess) -> bool:
         return any(other.number == worker.number and other.told_to_stop is None for other in self._workers)
 
-    def _pause(self, worker: Worker) -> None:
+    def _pause(self, worker: WorkerProcess) -> None:
         """Let a worker dying again and again be started ever more seldom: at once, after 1, 2, 4 … seconds."""
         now, index = time.monotonic(), worker.number - 1
         if worker.serves and now - worker.started >= STEADY:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from school_service.core import machine
 
 if TYPE_CHECKING:
-    from school_service.serving.monitoring import Metrics
+    from school_service.serving.monitoring import ProcessMetrics
 
 SERVES = b"r"
 """A worker's announcement of its service."""
@@ -66,7 +66,7 @@ class Worker:
         threading.Thread(target=wait, name="supervisor", daemon=True).start()
 
     @contextmanager
-    def telling(self, metrics: Metrics) -> Iterator[None]:
+    def telling(self, metrics: ProcessMetrics) -> Iterator[None]:
         """Answer the supervisor's requests for metrics while the block runs, and tell the last ones at its end."""
         ours, theirs = socket.socketpair()
         with theirs:

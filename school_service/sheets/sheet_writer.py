@@ -15,11 +15,11 @@ from school_service.sheets.columns import MAX_ROWS, CellType, Column, NumberRang
 from school_service.sheets.sheet_reader import DETAILS
 from school_service.sheets.workbook_layout import (
     CellStyle,
+    ColumnRule,
     ColumnStyles,
     Page,
     Protected,
     Rows,
-    Rule,
     Sheet,
     SheetLayout,
     styled_alike,
@@ -163,26 +163,26 @@ def _cell_styles(cell_type: CellType, *, locked: bool) -> ColumnStyles:
     return ColumnStyles(text=text, number=other, whole=other, day=day, marked=other)
 
 
-def _rules(columns: Sequence[Column]) -> Iterator[Rule]:
+def _rules(columns: Sequence[Column]) -> Iterator[ColumnRule]:
     for number, column in enumerate(columns, 1):
         if column.cell_type is CellType.DAY:
             error = "Type a date, such as 2012-05-31."
-            yield Rule(number, "date", "greaterThan", "1", error=error, title=column.name)
+            yield ColumnRule(number, "date", "greaterThan", "1", error=error, title=column.name)
         elif isinstance(column.rule, NumberRange) and column.rule.words:
             yield _number_or_word(number, column.name, column.rule)
         elif isinstance(column.rule, NumberRange):
             minimum, maximum = str(column.rule.minimum), str(column.rule.maximum)
             error = f"Type a {'whole ' if column.rule.whole else ''}number from {minimum} to {maximum}."
             kind: Literal["whole", "decimal"] = "whole" if column.rule.whole else "decimal"
-            yield Rule(number, kind, "between", minimum, maximum, error, column.name)
+            yield ColumnRule(number, kind, "between", minimum, maximum, error, column.name)
         elif isinstance(column.rule, SuggestedValues):
-            yield Rule(number, "list", None, f'"{",".join(column.rule.values)}"')
+            yield ColumnRule(number, "list", None, f'"{",".join(column.rule.values)}"')
 
 
-def _number_or_word(number: int, title: str, rule: NumberRange) -> Rule:
+def _number_or_word(number: int, title: str, rule: NumberRange) -> ColumnRule:
     # The formula of the first row below the header: in each other it is of that row.
     cell = f"{get_column_letter(number)}2"
     is_number = f"AND(ISNUMBER({cell}),{cell}>={rule.minimum},{cell}<={rule.maximum})"
     either = ",".join([is_number, *(f'{cell}="{word}"' for word in rule.words)])
     error = f"Type a number from {rule.minimum} to {rule.maximum}, or {' or '.join(rule.words)}."
-    return Rule(number, "custom", None, f"OR({either})", error=error, title=title)
+    return ColumnRule(number, "custom", None, f"OR({either})", error=error, title=title)

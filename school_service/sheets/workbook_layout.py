@@ -53,7 +53,7 @@ class ColumnStyles(NamedTuple):
     marked: CellStyle
 
 
-class Rule(NamedTuple):
+class ColumnRule(NamedTuple):
     """The values allowed in a column (the first is 1), as OOXML says it; a list without `error` is a suggestion."""
 
     column: int
@@ -107,7 +107,7 @@ class SheetLayout(NamedTuple):
     header: int = 0
     frozen_columns: int = 0
     new_cells: tuple[CellStyle, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ColumnRule, ...] = ()
     protected: Protected | None = None
     hidden: bool = False
     header_rows: int = 1

@@ -36,10 +36,10 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from school_service.sheets.workbook_layout import (
     CellStyle,
+    ColumnRule,
     ColumnStyles,
     Marked,
     Page,
-    Rule,
     Sheet,
     SheetLayout,
     Value,
@@ -264,7 +264,7 @@ def _make_sheet(workbook: Workbook, layout: SheetLayout) -> Worksheet:
     return sheet
 
 
-def _validation(rule: Rule) -> DataValidation:
+def _validation(rule: ColumnRule) -> DataValidation:
     return DataValidation(
         type=rule.kind,
         operator=rule.operator,

@@ -107,7 +107,7 @@ Tokens = Sequence[Token]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class BrokenRule:
     """A rule broken by a statement of a revision; `statement` is its first line."""
 
     revision: str
@@ -132,7 +132,7 @@ class Finding:
 _VALUES_OF = re.compile(r"CONSTRAINT (\w+) CHECK \(\w+ IN \(([^()]*)\)\)")
 
 
-def _narrowing(revision: str, texts: Sequence[str], before: Sequence[str]) -> Iterator[Finding]:
+def _narrowing(revision: str, texts: Sequence[str], before: Sequence[str]) -> Iterator[BrokenRule]:
     """Find the changes forbidden to a migration that only adds, after those `before`.
 
     Of its own new tables it may do anything; and a CHECK with the values of a column may be replaced by one with more.
@@ -147,7 +147,7 @@ def _narrowing(revision: str, texts: Sequence[str], before: Sequence[str]) -> It
         elif any(_widens(allowed.get(check, ""), values) for check, values in _VALUES_OF.findall(words)):
             continue
         elif _NARROWS.search(words.upper()) and not (name and name[1] in made):
-            yield Finding(revision, "expand", first_line(text))
+            yield BrokenRule(revision, "expand", first_line(text))
 
 
 def _widens(old: str, new: str) -> bool:
@@ -155,9 +155,9 @@ def _widens(old: str, new: str) -> bool:
     return bool(old) and set(old.split(", ")) < set(new.split(", "))
 
 
-def check_migrations(folder: Path = TENANT) -> list[Finding]:
+def check_migrations(folder: Path = TENANT) -> list[BrokenRule]:
     """Judge every revision of a history, and its baseline; needs no database."""
-    findings: list[Finding] = []
+    findings: list[BrokenRule] = []
     written: list[str] = []
     tables: set[str] = set()
     expands = False
@@ -166,7 +166,7 @@ def check_migrations(folder: Path = TENANT) -> list[Finding]:
             texts = script_statements(step)
         except Exception as error:  # a migration is a program: any error of it is the finding
             rule = "unreadable" if isinstance(error, ValueError) else "offline"
-            findings.append(Finding(step.revision, rule, first_line(f"{type(error).__name__}: {error}")))
+            findings.append(BrokenRule(step.revision, rule, first_line(f"{type(error).__name__}: {error}")))
         else:
             findings += _findings(step.revision, texts, tables)
             if expands:
@@ -179,25 +179,25 @@ def check_migrations(folder: Path = TENANT) -> list[Finding]:
 
 def _baseline_findings(
     folder: Path, written: Sequence[str], tables: set[str], *, comparable: bool
-) -> Iterator[Finding]:
+) -> Iterator[BrokenRule]:
     """Judge the baseline's statements beyond the migrations, and whether it agrees with them."""
     try:
         text = baseline_file(folder).read_text(encoding="utf-8")
         texts = [statement.text for statement in statements(text)]
     except (OSError, ValueError) as error:
-        yield Finding("baseline", "unreadable", first_line(str(error)))
+        yield BrokenRule("baseline", "unreadable", first_line(str(error)))
         return
     extra = [text for text in texts if text not in written]
     yield from _findings("baseline", extra, tables)
     if comparable and text != write_baseline(folder):
         missing = [text for text in written if text not in texts and not changes_rows(text)]
-        yield Finding("baseline", "baseline", first_line([*extra, *missing, text][0]))
+        yield BrokenRule("baseline", "baseline", first_line([*extra, *missing, text][0]))
 
 
-def _findings(revision: str, texts: Sequence[str], tables: set[str]) -> Iterator[Finding]:
+def _findings(revision: str, texts: Sequence[str], tables: set[str]) -> Iterator[BrokenRule]:
     for statement in (parsed for text in texts for parsed in statements(text)):
         for rule in dict.fromkeys(_broken(statement.tokens, tables)):
-            yield Finding(revision, rule, first_line(statement.text))
+            yield BrokenRule(revision, rule, first_line(statement.text))
 
 
 def _broken(tokens: Tokens, tables: set[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from school_service.serving.admission import Admission
+from school_service.serving.admission import ConnectionLimits
 
 
 @dataclass(eq=False)
@@ -45,8 +45,8 @@ def count_admitted(admission, addresses):
     ids=["address", "mapped", "/64", "/48", "many sites"],
 )
 def test_addresses_of_ipv6_are_counted_by_their_networks(address, most):
-    assert count_admitted(Admission(5, ()), [address.format(number) for number in range(50)]) == most
+    assert count_admitted(ConnectionLimits(5, ()), [address.format(number) for number in range(50)]) == most
 
 
 def test_a_trusted_proxy_is_not_counted():
-    assert count_admitted(Admission(5, (ip_network("2001:db8::/64"),)), ["2001:db8::1"] * 50) == 50
+    assert count_admitted(ConnectionLimits(5, (ip_network("2001:db8::/64"),)), ["2001:db8::1"] * 50) == 50

@@ -14,7 +14,7 @@ from school_service.core import machine
 from school_service.core.errors import Busy
 from school_service.core.machine import CONNECTION
 from school_service.core.shares import Shares
-from school_service.serving.common_state import Client, CommonState
+from school_service.serving.common_state import CommonState, WorkerConnection
 
 
 class Worker:
@@ -22,7 +22,7 @@ class Worker:
 
     def __init__(self, state, workers=2):
         ours, self._control = socket.socketpair()
-        self.supervisor = machine.Supervisor(ours, workers)
+        self.supervisor = machine.RemoteSupervisor(ours, workers)
         self._state = state
         self._ours = ours
         self.clients = []
@@ -37,7 +37,7 @@ class Worker:
                 word, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
                 if word != CONNECTION:
                     break
-                self.clients.append(Client(socket.socket(fileno=descriptors[0])))
+                self.clients.append(WorkerConnection(socket.socket(fileno=descriptors[0])))
             for client in [client for client in self.clients if client.connection in ready]:
                 if not self._state.read(client):
                     self.clients.remove(client)

@@ -12,7 +12,7 @@ import pytest
 from waitress import wasyncore
 
 from school_service.serving import admission, loop
-from school_service.serving.admission import Admission
+from school_service.serving.admission import ConnectionLimits
 from school_service.serving.channel import IDLE_TIMEOUT, ChannelOptions
 from school_service.serving.listening import listen
 from school_service.serving.loop import EventLoop
@@ -57,7 +57,7 @@ class Service:
             self.listener,
             self.loop,
             self.queue,
-            Admission(100, ()),
+            ConnectionLimits(100, ()),
             ChannelOptions(lambda *_: None, lambda _: None),
             largest_body=10 * 2**20,
         )

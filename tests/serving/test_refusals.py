@@ -9,7 +9,7 @@ import pytest
 from waitress import wasyncore
 
 from school_service.config import Settings
-from school_service.serving.admission import Admission
+from school_service.serving.admission import ConnectionLimits
 from school_service.serving.channel import ChannelOptions
 from school_service.serving.dispatcher import Stranger
 from school_service.serving.listening import listen
@@ -58,7 +58,7 @@ def answer():
         options = ChannelOptions(
             lambda *_: None, lambda _: None, settings.cors_origins, settings.trusted_proxies, observe
         )
-        admission = Admission(100, settings.trusted_proxies)
+        admission = ConnectionLimits(100, settings.trusted_proxies)
         make_server(application, listener, loop, queue, admission, options, largest_body=2**30)
         with socket.create_connection(listener.getsockname(), timeout=60) as client:
             client.sendall(request)

@@ -231,7 +231,7 @@ def test_a_worker_that_is_killed_costs_the_requests_it_had_and_comes_back(servic
 
 
 def test_a_worker_is_silent_once_it_gave_no_sign_for_its_time_while_the_supervisor_ran():
-    worker = supervisor.Worker(1, 0, process=None, control=None)
+    worker = supervisor.WorkerProcess(1, 0, process=None, control=None)
     looks = int(supervisor.SILENT / supervisor.LOOK_INTERVAL)
 
     # One of an earlier release gives no sign.

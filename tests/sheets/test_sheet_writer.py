@@ -15,7 +15,7 @@ from school_service.sheets import workbook_writer
 from school_service.sheets.columns import MAX_ROWS, CellType, Column, NumberRange, SuggestedValues
 from school_service.sheets.sheet_reader import read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
-from school_service.sheets.workbook_layout import CellStyle, Page, Rule, SheetLayout, styled_alike
+from school_service.sheets.workbook_layout import CellStyle, ColumnRule, Page, SheetLayout, styled_alike
 from school_service.sheets.workbook_writer import MAX_CACHED_BYTES, frame_of
 from school_service.sheets.xlsx_reader import open_workbook
 from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
@@ -364,7 +364,7 @@ def test_each_rule_is_written_with_its_own_numbers():
 def test_the_cache_of_frames_is_bounded_by_bytes():
     def layouts(number):
         styles = tuple(styled_alike(CellStyle(f"0.{'0' * number}", size=size)) for size in range(1, 500))
-        rules = tuple(Rule(column, "whole", "between", "1", "5") for column in range(1, 500))
+        rules = tuple(ColumnRule(column, "whole", "between", "1", "5") for column in range(1, 500))
         return (SheetLayout("Scores", (styles,), Page(landscape=False), header=1, rules=rules),)
 
     first = layouts(0)

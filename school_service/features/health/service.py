@@ -43,7 +43,7 @@ class Check:
 
 
 @dataclass
-class Admission:
+class LoginCountsCheck:
     """Whether the storage of tries, a Redis, lets this process in; it is asked until it has.
 
     A process with a wrong password gets no requests. A Redis that is away, or refuses later, is of signing in alone: to

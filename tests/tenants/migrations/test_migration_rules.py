@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tenants.migrations.migration_rules import Finding, check_migrations
+from tenants.migrations.migration_rules import BrokenRule, check_migrations
 from tenants.migrations.migration_sql import head, revisions, write_baseline
 from tests.cli.program import run
 from tests.tenants.migrations.histories import add_revisions, later_history
@@ -201,7 +201,7 @@ def test_a_finding_names_revision_rule_and_the_statements_first_line(tmp_path):
         tmp_path / "bad", "ALTER TABLE classrooms ADD motto text", "CREATE TYPE mood\nAS ENUM ()"
     )
 
-    assert check_migrations(folder) == [Finding(head(folder), "type", "CREATE TYPE mood")]
+    assert check_migrations(folder) == [BrokenRule(head(folder), "type", "CREATE TYPE mood")]
 
 
 def test_a_migration_that_needs_a_database_is_found(tmp_path):

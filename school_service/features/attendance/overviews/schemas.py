@@ -179,7 +179,7 @@ class ChronicFilterSchema(Schema):
     percent = described(QueryInteger, "In place of the school's `chronic_percent`.", 1, 100, required=False)
 
 
-class StudentTermSchema(Schema):
+class OverviewTermSchema(Schema):
     """The term of a student to look at."""
 
     term = term_text("the student's current")

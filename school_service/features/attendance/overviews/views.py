@@ -21,8 +21,8 @@ from school_service.features.attendance.overviews.schemas import (
     DayFilterSchema,
     MissingFilterSchema,
     MissingRegisterSchema,
+    OverviewTermSchema,
     StudentAttendanceSchema,
-    StudentTermSchema,
     SummaryFilterSchema,
 )
 from school_service.web.app_state import current_user_id
@@ -101,7 +101,7 @@ class StudentAttendance(MethodView):
     """The attendance of a student."""
 
     @blp.requires(own_student(Permission.ATTENDANCE_READ), own=related("TFSG"))
-    @blp.arguments(StudentTermSchema, location="query")
+    @blp.arguments(OverviewTermSchema, location="query")
     @blp.returns(StudentAttendanceSchema, if_empty=service.check_student)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
         """Show how often a student was there in a term, week by week, and each mark as it counts.

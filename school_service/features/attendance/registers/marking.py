@@ -17,7 +17,7 @@ MOST_NAMED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class Attendee:
     """A student in a register and their stored mark.
 
     `in_class`: they are in the class's registers of the day, and take the subject; `began`: they were there by the day.
@@ -60,14 +60,14 @@ class StoredRegister:
     version: int
     changed_at: str | None
     changed_by_name: str | None
-    people: Mapping[str, Person]
+    people: Mapping[str, Attendee]
 
 
 @dataclass(frozen=True, slots=True)
 class NewMark:
     """A mark as it is to be; without a code the student has none any more."""
 
-    person: Person
+    person: Attendee
     code: str | None
     kind: str | None
     note: str | None
@@ -129,7 +129,7 @@ def mark(
     return Marking(changed, state, register.version + rises, [new.person.id for new in conflicts])
 
 
-def unmarked(people: Iterable[Person], changed: Iterable[NewMark] = ()) -> list[Person]:
+def unmarked(people: Iterable[Attendee], changed: Iterable[NewMark] = ()) -> list[Attendee]:
     """List the students of the class by the day with neither a mark nor a correction once marks have changed."""
     codes = {new.person.id: new.code for new in changed}
     return [
@@ -144,7 +144,7 @@ def unmarked(people: Iterable[Person], changed: Iterable[NewMark] = ()) -> list[
 
 def corrections(
     register: StoredRegister, codes: Mapping[str, tuple[str, str]], rows: Sequence[Mapping[str, Any]]
-) -> list[tuple[Person, str | None, str | None, str | None]]:
+) -> list[tuple[Attendee, str | None, str | None, str | None]]:
     """Find the changes by corrections: each person with code, kind and reason, all None if one is taken back.
 
     All have to be in the register. Raises Invalid for unknown codes.
@@ -189,7 +189,7 @@ def _new(
     return NewMark(person, code, kind, row.get("note", person.note), arrived)
 
 
-def _wrong(person: Person, place: str, name: str, reason: str) -> Invalid:
+def _wrong(person: Attendee, place: str, name: str, reason: str) -> Invalid:
     """Refuse a member of a record of a list, in words that begin with the person."""
     return Invalid(f"{person}, {name}: {reason}", {f"{place}.{name}": [reason]})
 
@@ -199,7 +199,7 @@ def _kept_or_known(
     stored: str | None,
     kind: str | None,
     codes: Mapping[str, tuple[str, str]],
-    person: Person,
+    person: Attendee,
     place: str,
 ) -> tuple[str, str]:
     """Give a code and its kind; a code stored already keeps its stored kind."""
@@ -249,7 +249,7 @@ def _conflict(register: StoredRegister, conflicts: Sequence[NewMark]) -> Conflic
     )
 
 
-def _values(mark: Person | NewMark) -> dict[str, str | None]:
+def _values(mark: Attendee | NewMark) -> dict[str, str | None]:
     return {"code": mark.code, "note": mark.note, "arrived": mark.arrived}
 
 
@@ -275,5 +275,5 @@ def to_register(stored: Mapping[str, Any]) -> StoredRegister:
         stored["version"] or 0,
         stored["changed_at"],
         stored["changed_by_name"],
-        {row["id"]: Person(**row) for row in stored["people"]},
+        {row["id"]: Attendee(**row) for row in stored["people"]},
     )

@@ -51,7 +51,7 @@ from school_service.features.attendance.models import (
     Register,
 )
 from school_service.features.attendance.registers import marking, reads
-from school_service.features.attendance.registers.marking import Marking, Person, StoredRegister
+from school_service.features.attendance.registers.marking import Attendee, Marking, StoredRegister
 from school_service.features.attendance.settings.service import lock_days, share_days
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.classes.models import CohortSubject
@@ -87,7 +87,7 @@ Times = Sequence[tuple[date, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Locked:
+class LockedRegisters:
     """Locked registers of a batch, in the order of their times, and the facts for and against a change.
 
     `today` is the school's day; `codes` are the school's, each with its kind, by its letters without regard to case.
@@ -214,7 +214,7 @@ def correct_register(
     return in_one_round_trip(*_storing_corrections(_id_of(register), changed), read=read)
 
 
-def _refuse_strangers(member: str, rows: Sequence[Mapping[str, Any]], people: Mapping[str, Person]) -> None:
+def _refuse_strangers(member: str, rows: Sequence[Mapping[str, Any]], people: Mapping[str, Attendee]) -> None:
     """Refuse records of students named twice or not in the register. Raises Invalid."""
     named = Counter(str(row["student"]) for row in rows)
     outside = (UUID(each) for each in named if each not in people)
@@ -256,7 +256,7 @@ def lock_registers(
     principal: Principal | None = None,
     bound: bool = True,
     made: bool = True,
-) -> Locked:
+) -> LockedRegisters:
     """Make the missing registers of a batch, lock all of the times, and read their contents, in one round trip.
 
     The times are in the order of days and parts, and each once; with a cohort subject they are its lessons. If they are
@@ -281,7 +281,7 @@ def lock_registers(
     for (day, _), row in zip(times, rows, strict=True):
         _refuse_time(day, row, facts, principal, bound=bound)
     codes = orjson.loads(facts["codes"]) or [{"code": code, "kind": kind} for code, _, kind in DEFAULT_CODES]
-    return Locked(
+    return LockedRegisters(
         facts["today"],
         facts["lock_after"],
         {row["code"].casefold(): (row["code"], row["kind"]) for row in codes},
@@ -540,7 +540,7 @@ def _change(
 
 
 def _storing_corrections(
-    register_id: UUID, changed: Sequence[tuple[Person, str | None, str | None, str | None]]
+    register_id: UUID, changed: Sequence[tuple[Attendee, str | None, str | None, str | None]]
 ) -> list[Executable]:
     """Store the changes by corrections; a register taken by nobody, and with nothing left in it, goes."""
     writes: list[Executable] = []

@@ -16,8 +16,13 @@ from school_service.core.errors import Conflict, Invalid
 from school_service.core.statements import Executable, execute, fetch_one
 from school_service.features.attendance.models import AFTERNOON, MORNING
 from school_service.features.attendance.registers import marking
-from school_service.features.attendance.registers.marking import Person, StoredRegister
-from school_service.features.attendance.registers.service import ENTITY, Locked, lock_registers, storing
+from school_service.features.attendance.registers.marking import Attendee, StoredRegister
+from school_service.features.attendance.registers.service import (
+    ENTITY,
+    LockedRegisters,
+    lock_registers,
+    storing,
+)
 from school_service.features.attendance.sheets import reads
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.students.naming import name_with_number
@@ -143,7 +148,7 @@ class RegisterUpload(ClassSheetUpload[Pupil]):
     marked: Sequence[tuple[str, Time]] = field(init=False)
     """Those with marks in it."""
     today: date = field(init=False)
-    locked: Locked = field(init=False)
+    locked: LockedRegisters = field(init=False)
     registers: Mapping[str, StoredRegister] = field(init=False)
 
     def find_record(self) -> None:
@@ -215,7 +220,7 @@ class RegisterUpload(ClassSheetUpload[Pupil]):
                 known = ", ".join(code for code, _ in self.locked.codes.values())
                 yield RowError(row.number, name, UNKNOWN, "is no code", code, f"write one of {known}")
 
-    def _code(self, person: Person | None, written: str) -> str | None:
+    def _code(self, person: Attendee | None, written: str) -> str | None:
         """Find a written code, in any case; also a stored one, gone from the school's codes since."""
         code = composed(written).casefold()
         if person is not None and person.code is not None and person.code.casefold() == code:

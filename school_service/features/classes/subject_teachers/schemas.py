@@ -104,7 +104,7 @@ class CopySchema(Schema):
     to_session = described(sought_text, _SESSION)
 
 
-class CopyOptionsSchema(Schema):
+class AssignmentCopyOptionsSchema(Schema):
     """Whether to copy at all."""
 
     dry_run = described(

@@ -12,8 +12,8 @@ from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.classes.subject_teachers import leaving, reads, service
 from school_service.features.classes.subject_teachers.schemas import (
+    AssignmentCopyOptionsSchema,
     CopiedSchema,
-    CopyOptionsSchema,
     CopySchema,
     LeavingSchema,
     SubjectTeacherFilterSchema,
@@ -66,7 +66,7 @@ class CopyOfSubjectTeachers(MethodView):
     """Copying of assignments."""
 
     @blp.requires(Permission.TEACHERS_WRITE)
-    @blp.arguments(CopyOptionsSchema, location="query")
+    @blp.arguments(AssignmentCopyOptionsSchema, location="query")
     @blp.arguments(CopySchema)
     @blp.returns(CopiedSchema)
     def post(self, options: dict[str, Any], sessions: dict[str, Any]) -> Any:

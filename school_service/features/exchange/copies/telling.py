@@ -24,7 +24,7 @@ NOT_OF_RECORDS = frozenset(
 """Entities of the audit log that tell of no record: of security, and of reading and keeping."""
 
 
-class Rule(NamedTuple):
+class TellingRule(NamedTuple):
     """Entries `e` of an entity tell of the records whose ids a SELECT finds; `became` is SQL."""
 
     entity: str
@@ -120,7 +120,7 @@ _RULES: tuple[tuple[str, ...], ...] = (
     ("promotion", "promotions", _STAYS, "SELECT coalesce({VALUES} ->> 'promotion', e.entity_id::text)"),
     ("graduate", "students", _UPDATED, "SELECT {VALUES} ->> 'student'"),
 )
-RULES = tuple(starmap(Rule, _RULES))
+RULES = tuple(starmap(TellingRule, _RULES))
 
 _DIRECT = tuple((resource.entity, resource.name) for resource in RESOURCES if resource.entity is not None)
 ENTITIES = {entity for entity, _ in _DIRECT} | {rule.entity for rule in RULES}

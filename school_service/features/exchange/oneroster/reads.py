@@ -91,7 +91,7 @@ STUDENTS, COHORTS = Permission.STUDENTS_READ, Permission.COHORTS_READ
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportScope:
     """The scope of an export: a session of a school, and of it the records allowed by these permissions."""
 
     school_id: UUID
@@ -122,7 +122,7 @@ def files_of(permissions: Collection[Permission]) -> list[str]:
     return present
 
 
-def rows_of(file: str, exported: Exported) -> Rows:
+def rows_of(file: str, exported: ExportScope) -> Rows:
     """Select the rows of a file, with the columns named by the standard."""
     return _FILES[file].rows(exported)
 
@@ -152,7 +152,7 @@ def _line(text: Any) -> Any:
     return func.regexp_replace(text, "[\r\n]+", " ", "g")
 
 
-def _orgs(exported: Exported) -> Rows:
+def _orgs(exported: ExportScope) -> Rows:
     return _row(
         "orgs", sourcedId=_id(exported.school_id), name=literal(exported.school_name), type=literal("school")
     )
@@ -167,7 +167,7 @@ def _after(day: Any) -> Any:
     return day + literal(1, Integer)
 
 
-def _academic_sessions(exported: Exported) -> Rows:
+def _academic_sessions(exported: ExportScope) -> Rows:
     year = cast(func.extract("year", AcademicSession.end_date), Integer)
     session = _row(
         "academicSessions",
@@ -200,7 +200,7 @@ def _end_of_term() -> Any:
     return func.coalesce(TermCalendar.end_date, AcademicSession.end_date)
 
 
-def _courses(exported: Exported) -> Rows:
+def _courses(exported: ExportScope) -> Rows:
     subjects = _row(
         "courses",
         sourcedId=Subject.id,
@@ -219,7 +219,7 @@ def _courses(exported: Exported) -> Rows:
     return union_all(subjects, classrooms)
 
 
-def _classes(exported: Exported) -> Rows:
+def _classes(exported: ExportScope) -> Rows:
     order = case({term: number for number, term in enumerate(TERMS)}, value=Term.term)
     terms = (
         select(func.string_agg(cast(Term.id, Text), aggregate_order_by(literal(","), order)))
@@ -262,7 +262,7 @@ def _classes(exported: Exported) -> Rows:
     return union_all(subjects, batches)
 
 
-def _people(exported: Exported) -> Subquery:
+def _people(exported: ExportScope) -> Subquery:
     """Select the people with a role in the school: account, role, and the role's rank; the first is the primary one."""
 
     def with_role(user_id: Any, role: str, rank: int) -> Select[*tuple[Any, ...]]:
@@ -320,7 +320,7 @@ def _people(exported: Exported) -> Subquery:
     return union(students, teachers, administrators).subquery("people")
 
 
-def _takes_subject(exported: Exported) -> Any:
+def _takes_subject(exported: ExportScope) -> Any:
     return (
         select(SubjectEnrollment.student_id)
         .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
@@ -331,7 +331,7 @@ def _takes_subject(exported: Exported) -> Any:
     )
 
 
-def _assigned(exported: Exported) -> Subquery:
+def _assigned(exported: ExportScope) -> Subquery:
     """Select teachers with their subjects in the session, once each, with the first and the last day of the teaching.
 
     These are null if no bound is set, and within the session. `place` is 1 for the primary teacher of a subject: the
@@ -373,11 +373,11 @@ def _assigned(exported: Exported) -> Subquery:
     return select(taught, place.label("place")).subquery("assigned")
 
 
-def _in_force(exported: Exported) -> list[Any]:
+def _in_force(exported: ExportScope) -> list[Any]:
     return [Publication.session_id == exported.session_id, ReportCard.in_force]
 
 
-def _users(exported: Exported) -> Rows:
+def _users(exported: ExportScope) -> Rows:
     people = _people(exported)
     newest = (
         select(Contact.email_address)
@@ -420,7 +420,7 @@ def _users(exported: Exported) -> Rows:
     )
 
 
-def _roles(exported: Exported) -> Rows:
+def _roles(exported: ExportScope) -> Rows:
     people = _people(exported)
     first = func.row_number().over(partition_by=people.c.user_id, order_by=people.c.rank) == 1
     return _row(
@@ -433,7 +433,7 @@ def _roles(exported: Exported) -> Rows:
     ).select_from(people)
 
 
-def _enrollments(exported: Exported) -> Rows:
+def _enrollments(exported: ExportScope) -> Rows:
     school = _id(exported.school_id)
     homerooms = (
         _row(
@@ -500,7 +500,7 @@ def _enrollments(exported: Exported) -> Rows:
     return union_all(homerooms, subjects, form_teachers, subject_teachers)
 
 
-def _demographics(exported: Exported) -> Rows:
+def _demographics(exported: ExportScope) -> Rows:
     people = _people(exported)
     sexes = {word: {MALE: standard.MALE, FEMALE: standard.FEMALE}[gender] for word, gender in WORDS.items()}
     return (
@@ -515,11 +515,11 @@ def _demographics(exported: Exported) -> Rows:
     )
 
 
-def _category_id(exported: Exported, category: str) -> UUID:
+def _category_id(exported: ExportScope, category: str) -> UUID:
     return uuid5(exported.school_id, category)
 
 
-def _categories(exported: Exported) -> Rows:
+def _categories(exported: ExportScope) -> Rows:
     titles = [*(CATEGORIES if exported.may(GRADEBOOKS) else ()), TERM_RESULT]
     if not exported.may(RESULTS):
         titles.remove(TERM_RESULT)
@@ -561,7 +561,7 @@ def _whole_weights() -> Any:
     )
 
 
-def _line_items(exported: Exported) -> Rows:
+def _line_items(exported: ExportScope) -> Rows:
     school = _id(exported.school_id)
     rows: list[Select[*tuple[Any, ...]]] = []
     if exported.may(GRADEBOOKS):
@@ -618,7 +618,7 @@ def _line_items(exported: Exported) -> Rows:
     return union_all(*rows)
 
 
-def _published_results(exported: Exported) -> Subquery:
+def _published_results(exported: ExportScope) -> Subquery:
     """Select the graded subjects of the published cards, as far as the cohort subjects still exist."""
     cards = (
         select(ReportCard.student_id, ReportCard.card, Publication.term_id, Publication.published_at)
@@ -650,7 +650,7 @@ def _published_results(exported: Exported) -> Subquery:
     )
 
 
-def _results(exported: Exported) -> Rows:
+def _results(exported: ExportScope) -> Rows:
     rows: list[Select[*tuple[Any, ...]]] = []
     if exported.may(GRADEBOOKS):
         common = {
@@ -735,7 +735,7 @@ def _has_on_card(student_id: Any) -> Any:
 class _File:
     """A file: its rows, the files it refers to, and its needs: one permission of each set."""
 
-    rows: Callable[[Exported], Rows]
+    rows: Callable[[ExportScope], Rows]
     refers_to: Collection[str] = ()
     needs: Collection[frozenset[Permission]] = ()
 

@@ -19,7 +19,7 @@ from school_service.core.permissions import Permission
 from school_service.core.read_models import CompiledStatement
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.exchange.oneroster import reads, standard, version_1_1
-from school_service.features.exchange.oneroster.reads import Exported, Rows
+from school_service.features.exchange.oneroster.reads import ExportScope, Rows
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import AcademicSession
 from tenants.connections.statements import copy_rows
@@ -67,7 +67,7 @@ def export(
     return "oneroster.zip", file
 
 
-def _rows_of(name: str, exported: Exported, version: standard.Version) -> Rows:
+def _rows_of(name: str, exported: ExportScope, version: standard.Version) -> Rows:
     return version_1_1.rows_of(name, exported) if version is standard.V1_1 else reads.rows_of(name, exported)
 
 
@@ -100,7 +100,7 @@ def write_export(
             with archive.open(f"{name}.csv", "w") as out:
                 out.write(_csv([of_version.columns[name]]))
                 if session_id is not None:
-                    exported = Exported(school.id, school.name, session_id, permissions)
+                    exported = ExportScope(school.id, school.name, session_id, permissions)
                     statement = CompiledStatement(_rows_of(name, exported, of_version))
                     copy_rows(
                         connection,

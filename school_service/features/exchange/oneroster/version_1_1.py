@@ -7,13 +7,13 @@ from typing import Any
 from sqlalchemy import Select, Subquery, Text, case, cast, literal, null, select
 
 from school_service.features.exchange.oneroster import reads, standard
-from school_service.features.exchange.oneroster.reads import Exported, Rows
+from school_service.features.exchange.oneroster.reads import ExportScope, Rows
 
 _NO_GRADES = {"grades": null()}
 """In 1.1 grades are words of a list of the United States, which the names of our classrooms are not."""
 
 
-def rows_of(file: str, exported: Exported) -> Rows:
+def rows_of(file: str, exported: ExportScope) -> Rows:
     """Select the rows of a file, with the columns named by 1.1."""
     rows = reads.rows_of(file, exported).subquery("rows")
     if file == "users":
@@ -26,7 +26,7 @@ def rows_of(file: str, exported: Exported) -> Rows:
     return _columns(file, rows, **(_NO_GRADES if "grades" in rows.c else {}))
 
 
-def _users(rows: Subquery, exported: Exported) -> Rows:
+def _users(rows: Subquery, exported: ExportScope) -> Rows:
     roles = reads.rows_of("roles", exported).subquery("roles")
     role = case((roles.c.role == standard.SITE_ADMINISTRATOR, standard.ADMINISTRATOR_1_1), else_=roles.c.role)
     school = cast(literal(exported.school_id), Text)

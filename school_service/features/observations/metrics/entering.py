@@ -17,7 +17,7 @@ from school_service.features.observations.metrics import reads
 from school_service.features.observations.metrics.service import (
     TRAIL,
     CommonColumns,
-    ComparedScores,
+    ComparedTraitScores,
     compare_scores,
     storing,
 )
@@ -194,7 +194,7 @@ def _trait_errors(
             seen.add(composed_name(name))
 
 
-def _replaced(record: _Record, compared: ComparedScores) -> Iterator[Replaced]:
+def _replaced(record: _Record, compared: ComparedTraitScores) -> Iterator[Replaced]:
     """Find the stored scores other than expected, of a record that changes them."""
     student, expected = record.student, record.expected
     stored = student.scores or {}

@@ -151,7 +151,7 @@ def list_traits() -> Sequence[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedScores:
+class ComparedTraitScores:
     """The scores of students on a class list, compared with the stored ones.
 
     `changed` has the different and the new ones, by the student's id as text, None for one taken away; a student
@@ -171,19 +171,19 @@ class ComparedScores:
         return RowCounts(created, len(self.changed) - created, filled_in - len(self.changed))
 
 
-def compare_scores(students: Sequence[tuple[Any, Scores]]) -> ComparedScores:
+def compare_scores(students: Sequence[tuple[Any, Scores]]) -> ComparedTraitScores:
     """Compare the scores of students on a class list, each once, with those on the list. Sends no statement."""
     changed = {}
     for student, given in students:
         stored = student.scores or {}
         if differing := {name: score for name, score in given.items() if stored.get(name) != score}:
             changed[student.student_id] = differing
-    return ComparedScores(students, changed)
+    return ComparedTraitScores(students, changed)
 
 
 def storing(
     *,
-    scores: ComparedScores,
+    scores: ComparedTraitScores,
     trait_ids: Mapping[str, UUID],
     common: CommonColumns,
     downloaded: str | None = None,

@@ -26,7 +26,7 @@ from school_service.features.audit.service import audit_change
 from school_service.features.people.access import require_to_change
 from school_service.features.people.gains.service import NOTHING, gain_of_accounts
 from school_service.features.people.guardians import reads
-from school_service.features.people.guardians.people import Person, is_caller, require_results
+from school_service.features.people.guardians.people import GuardianRow, is_caller, require_results
 from school_service.features.people.guardians.service import ENTITY, lock_and_see, lock_guardian
 from school_service.features.people.guardians.storing import storing
 from school_service.features.people.models import GUARDIANS, Role, User, UserRole
@@ -78,7 +78,7 @@ def give_account(
 
 
 def _new_account(
-    person: Person, username: str, password_hash: str | None, role: Mapping[str, Any] | None
+    person: GuardianRow, username: str, password_hash: str | None, role: Mapping[str, Any] | None
 ) -> list[NewRow]:
     """Make the account of a guardian, with the role of guardians, if the school has one."""
     first_name, last_name = divided(person.row["full_name"])

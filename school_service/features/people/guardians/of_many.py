@@ -22,7 +22,7 @@ from school_service.features.people.guardians.of_students import (
     set_another,
     set_primary,
 )
-from school_service.features.people.guardians.people import NAMED, People, Person
+from school_service.features.people.guardians.people import NAMED, GuardianRow, People
 from school_service.features.people.guardians.service import LINK, audit_people, entry_of_end
 from school_service.features.people.guardians.storing import storing
 
@@ -71,7 +71,7 @@ class Families:
             links.setdefault(link["student_id"], {})[link["guardian_id"]] = link
         return cls(People(seen["people"]), by_place(seen["given"]), links)
 
-    def set(self, place: int, guardian: NewGuardian, *, stays: str | None = None) -> Person:
+    def set(self, place: int, guardian: NewGuardian, *, stays: str | None = None) -> GuardianRow:
         """Set the guardian named in this place; returns the person.
 
         Raises Conflict for one who is stopped, one too many, and texts other than another student's row has of the
@@ -90,7 +90,7 @@ class Families:
         self._take(setting, links)
         return setting.person
 
-    def _merged(self, person: Person, link: Mapping[str, Any], guardian: NewGuardian) -> dict[str, Any]:
+    def _merged(self, person: GuardianRow, link: Mapping[str, Any], guardian: NewGuardian) -> dict[str, Any]:
         """Give the texts of a guardian of the student: the written ones, and else theirs."""
         texts = {**{name: person.row[name] for name in NAMED}, "relationship": link["relationship"]}
         texts |= {name: guardian.texts[name] for name in guardian.written}

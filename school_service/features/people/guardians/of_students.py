@@ -25,8 +25,8 @@ from school_service.features.people.guardians.people import (
     MOST_CHILDREN,
     MOST_GUARDIANS,
     NAMED,
+    GuardianRow,
     People,
-    Person,
     is_stopped,
     new_link,
     refuse_stopped,
@@ -71,7 +71,7 @@ class Finding:
         seen = execute(*before, *locks, reads.facts_of_guardians(given=named)) or {}
         return cls(given, People(seen["people"]), by_place(seen["given"]), seen["students"])
 
-    def person(self, place: int) -> Person:
+    def person(self, place: int) -> GuardianRow:
         """Give the person named in this place."""
         return self.people.find_or_make(self.given[place], self.keys[place])
 
@@ -86,7 +86,7 @@ class Finding:
         linked = {link["guardian_id"] for link in self.links}
         return sum(not person.is_new for guardian, person in self.people.all.items() if guardian in linked)
 
-    def add(self, student_id: UUID | str, place: int, *, primary: bool = True) -> Person:
+    def add(self, student_id: UUID | str, place: int, *, primary: bool = True) -> GuardianRow:
         """Make the person in this place a guardian of a new student, unless they are one; returns the person."""
         person = self.person(place)
         mine = {"student_id": str(student_id), "guardian_id": person.id}
@@ -190,7 +190,7 @@ class Setting:
     `gains` tells whether the person gets a child. `left` is the guardianship of a former primary who goes.
     """
 
-    person: Person
+    person: GuardianRow
     links: list[dict[str, Any]]
     changes: list[Change]
     gains: bool
@@ -257,7 +257,7 @@ def set_another(
     return Setting(person, [link], [entry_of_start(link)], gains=True)
 
 
-def _change_own(person: Person, given: Given) -> None:
+def _change_own(person: GuardianRow, given: Given) -> None:
     """Give a guardian of the student other texts.
 
     Raises Forbidden if an account is found by them and the caller may not read results.
@@ -267,7 +267,7 @@ def _change_own(person: Person, given: Given) -> None:
         require_results(f"Changing who {person.row['full_name']}, a guardian with an account, is")
 
 
-def own_guardian(name: str, people: People, links: Mapping[str, Mapping[str, Any]]) -> Person | None:
+def own_guardian(name: str, people: People, links: Mapping[str, Mapping[str, Any]]) -> GuardianRow | None:
     """Find the guardian of this name, a key, among a student's, the primary first. Raises Conflict if stopped."""
     own = [people.all[guardian_id] for guardian_id in links if people.all[guardian_id].name == name]
     if any(is_stopped(links[person.id]) for person in own):
@@ -312,7 +312,7 @@ def _removing(student_id: UUID) -> Any:
     )
 
 
-def _refuse_another(person: Person, *, guardians: int) -> None:
+def _refuse_another(person: GuardianRow, *, guardians: int) -> None:
     if person.has_account:
         require_results("Giving a guardian with an account a child")
     if guardians >= MOST_GUARDIANS:
@@ -321,19 +321,19 @@ def _refuse_another(person: Person, *, guardians: int) -> None:
         refuse_too_many_children()
 
 
-def _goes(person: Person) -> bool:
+def _goes(person: GuardianRow) -> bool:
     """Tell whether a person goes with this child: without an account, and without another child."""
     return not person.has_account and person.children <= 1
 
 
-def _end_people(people: Sequence[Person]) -> list[str]:
+def _end_people(people: Sequence[GuardianRow]) -> list[str]:
     """Give the ids of the persons going with this child, and enter their end in the audit log."""
     gone = [person for person in people if _goes(person)]
     audit_gone(gone)
     return [person.id for person in gone]
 
 
-def audit_gone(people: Sequence[Person]) -> None:
+def audit_gone(people: Sequence[GuardianRow]) -> None:
     """Enter the end of persons in the audit log."""
     audit_changes(ENTITY, [Change(UUID(person.id), {}, None) for person in people])
 

@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class Person:
+class GuardianRow:
     """A guardian: the row, the keys for finding them, and the numbers of their children and stops."""
 
     row: dict[str, Any]
@@ -67,7 +67,7 @@ class Person:
             raise Locked("The guardian's data were erased: nothing of them can be changed.")
 
 
-def new_person(texts: Row, *, name: str, digits: str | None = None, email: str | None = None) -> Person:
+def new_person(texts: Row, *, name: str, digits: str | None = None, email: str | None = None) -> GuardianRow:
     """Make a person of texts; `name`, `digits` and `email` are the keys for finding them from now on."""
     row = {
         "id": str(uuid4()),
@@ -79,25 +79,25 @@ def new_person(texts: Row, *, name: str, digits: str | None = None, email: str |
         "erased_at": None,
         **texts,
     }
-    return Person(row, name, digits, email, 0, 0, is_new=True)
+    return GuardianRow(row, name, digits, email, 0, 0, is_new=True)
 
 
 class People:
     """The guardians possibly meant. A named person is one of them, or somebody new, and the same the next time."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self.all = {person.id: person for person in (Person(**row) for row in rows)}
-        self._by_key: dict[tuple[str, str, str], Person] = {}
+        self.all = {person.id: person for person in (GuardianRow(**row) for row in rows)}
+        self._by_key: dict[tuple[str, str, str], GuardianRow] = {}
         for person in self.all.values():
             if person.row["erased_at"] is None:
                 self._note(person, person.digits, person.email)
 
-    def find(self, key: Row) -> Person | None:
+    def find(self, key: Row) -> GuardianRow | None:
         """Find the person of the same name, and the same digits of the phone or the same e-mail: the oldest of them."""
         people = (self._by_key.get(each) for each in self._keys(key["name"], key["digits"], key["email"]))
         return next((person for person in people if person is not None), None)
 
-    def find_or_make(self, texts: Row, key: Row) -> Person:
+    def find_or_make(self, texts: Row, key: Row) -> GuardianRow:
         """Find the named person, and give them the texts they lack; else make another person."""
         person = self.find(key)
         if person is None:
@@ -109,7 +109,7 @@ class People:
         self._note(person, key["digits"], key["email"])
         return person
 
-    def _note(self, person: Person, digits: str | None, email: str | None) -> None:
+    def _note(self, person: GuardianRow, digits: str | None, email: str | None) -> None:
         for key in self._keys(person.name, digits, email):
             self._by_key.setdefault(key, person)
 

@@ -25,8 +25,8 @@ from school_service.features.people.guardians.people import (
     ERASED_STUDENT,
     MOST_CHILDREN,
     MOST_GUARDIANS,
+    GuardianRow,
     People,
-    Person,
     author,
     is_caller,
     is_stopped,
@@ -238,7 +238,7 @@ class _Family:
 
     erased: bool
     links: dict[str, dict[str, Any]]
-    people: dict[str, Person]
+    people: dict[str, GuardianRow]
 
     def link(self, guardian_id: UUID) -> dict[str, Any]:
         """Give the link of a guardian; raises NotFound."""
@@ -247,7 +247,7 @@ class _Family:
             raise NotFound("The student has no such guardian.")
         return link
 
-    def refuse_another(self, person: Person) -> None:
+    def refuse_another(self, person: GuardianRow) -> None:
         """Refuse somebody as another guardian of the student; raises Conflict."""
         if self.erased:
             raise Locked(ERASED_STUDENT)
@@ -277,7 +277,7 @@ def _lock_family(student_id: UUID, guardian_id: UUID) -> _Family:
 
 def lock_guardian(
     guardian_id: UUID, *, before: Executable | None = None, then: Executable | None = None
-) -> Person:
+) -> GuardianRow:
     """Lock a guardian FOR NO KEY UPDATE, with the locks `before`, and `then`. Raises NotFound."""
     return lock_and_see(
         guardian_id, reads.facts_of_guardians(guardian_id=guardian_id), before=before, then=then
@@ -290,7 +290,7 @@ def lock_and_see(
     *,
     before: Executable | None = None,
     then: Executable | None = None,
-) -> tuple[Person, dict[str, Any]]:
+) -> tuple[GuardianRow, dict[str, Any]]:
     """Lock a guardian, and read more of them than `reads.facts_of_guardians` has; returns the person and the row.
 
     Raises NotFound.
@@ -299,7 +299,7 @@ def lock_and_see(
     row = execute(*(lock for lock in locks if lock is not None), seen)
     if row is None or not row["people"]:
         raise not_found(Guardian)
-    return Person(**row["people"][0]), row
+    return GuardianRow(**row["people"][0]), row
 
 
 def _lock_children(student_ids: list[UUID], full_name: str) -> dict[str, Any]:
@@ -396,7 +396,7 @@ def entry_of_change(old: Mapping[str, Any], link: Mapping[str, Any]) -> list[Cha
     return [Change(UUID(str(link["student_id"])), before, after)] if after != named else []
 
 
-def audit_people(people: Iterable[Person]) -> None:
+def audit_people(people: Iterable[GuardianRow]) -> None:
     """Enter in the audit log new persons, and persons with changed texts: never the texts."""
     entries = [
         Change(UUID(person.id), None, {})

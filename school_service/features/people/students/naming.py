@@ -23,7 +23,7 @@ LEFT = {WITHDRAWN: "withdrawn", GRADUATED: "graduated"}
 """The ways of leaving, by the student's status."""
 
 
-class Person(Protocol):
+class ListedStudent(Protocol):
     """A student as a class list has them."""
 
     @property
@@ -36,7 +36,7 @@ class Person(Protocol):
     def last_name(self) -> Any: ...
 
 
-def name_with_number(student: Person) -> str:
+def name_with_number(student: ListedStudent) -> str:
     """Name a student in an error: `Ngọzi Eze (QAC/2022/014)`."""
     return f"{student.first_name} {student.last_name} ({student.admission_number})"
 

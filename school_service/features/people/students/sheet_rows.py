@@ -16,8 +16,8 @@ from school_service.core.facts import headed
 from school_service.core.texts import SURNAME_FIRST, folded_words
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.naming import (
+    ListedStudent,
     Named,
-    Person,
     name_with_number,
     nobody,
     students_where,
@@ -64,7 +64,7 @@ def without_serial_number(content: SheetContent) -> SheetContent:
     return content
 
 
-ClassMember = TypeVar("ClassMember", bound=Person)
+ClassMember = TypeVar("ClassMember", bound=ListedStudent)
 
 
 def match_students(
@@ -103,7 +103,7 @@ def match_students(
     return [(students[number], row) for number, row in zip(numbers, content.rows, strict=True)]
 
 
-def change_of(row: Row, student: Person, column: str, old: object, new: object) -> dict[str, object]:
+def change_of(row: Row, student: ListedStudent, column: str, old: object, new: object) -> dict[str, object]:
     """Give the change of an upload: the value of a column, None if there is none yet."""
     return {"row": row.number, **_identity(student), "column": column, "old": old, "new": new}
 
@@ -116,7 +116,7 @@ def not_in_sheet(
     return [_identity(student) for student in students if student.admission_number not in present]
 
 
-def _identity(student: Person) -> dict[str, object]:
+def _identity(student: ListedStudent) -> dict[str, object]:
     return {
         ADMISSION_NUMBER: student.admission_number,
         FIRST_NAME: student.first_name,
@@ -213,7 +213,7 @@ def _names_of(row: Row) -> tuple[str, str]:
     return first, row.values.get(LAST_NAME, "")
 
 
-def _is_name_of(words: list[str], student: Person) -> bool:
+def _is_name_of(words: list[str], student: ListedStudent) -> bool:
     """Tell whether words are a student's name, or a part of it, in any order; spaces within names do not count."""
     whole = set(folded_words(student.first_name, student.middle_name, student.last_name))
     short = set(folded_words(student.first_name, student.last_name))
@@ -224,7 +224,7 @@ def _is_name_of(words: list[str], student: Person) -> bool:
     return written in {first + last, last + first}
 
 
-def _by_name(students: Iterable[Person]) -> dict[frozenset[str], str]:
+def _by_name(students: Iterable[ListedStudent]) -> dict[frozenset[str], str]:
     """The admission number of each student by the words of the name, with the middle name and without."""
     numbers: dict[frozenset[str], str] = {}
     for student in students:

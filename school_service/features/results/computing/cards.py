@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from school_service.core.exact_json import write_json
-from school_service.features.results.computing.class_term.loaded import Loaded, Person, Subject
+from school_service.features.results.computing.class_term.loaded import ClassSubject, Loaded, Member
 from school_service.features.results.computing.compute import (
     Computed,
     Paper,
@@ -26,7 +26,7 @@ from school_service.features.results.computing.compute import (
 from school_service.features.results.models import BEST, LAYOUT, POOREST
 from school_service.features.scores.models import DEFAULTS
 
-Document = dict[str, Any]
+CardPart = dict[str, Any]
 
 _TRAIT_KEY = [{"value": BEST, "meaning": "Excellent"}, {"value": POOREST, "meaning": "Poor"}]
 _SETTINGS = (
@@ -35,7 +35,7 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-def subject_result(loaded: Loaded, subject: Subject, person: Person, result: Result) -> Document:
+def subject_result(loaded: Loaded, subject: ClassSubject, person: Member, result: Result) -> CardPart:
     """Give the result of a student in a subject."""
     return {
         "subject": loaded.subjects_in_batches[subject.id, person.batch],
@@ -44,7 +44,7 @@ def subject_result(loaded: Loaded, subject: Subject, person: Person, result: Res
     }
 
 
-def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
+def term_result(loaded: Loaded, computed: Computed, person: Member) -> CardPart:
     """Give the result of a student in a term, and in the session until it."""
     return {
         "subjects": [
@@ -57,7 +57,7 @@ def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
     }
 
 
-def _of_session(loaded: Loaded, computed: Computed, person: Person) -> Iterator[Document]:
+def _of_session(loaded: Loaded, computed: Computed, person: Member) -> Iterator[CardPart]:
     results = computed.bases[person.id]
     for base in loaded.bases:
         if (result := results.get(base["base"])) is not None:
@@ -77,7 +77,7 @@ def _scores(papers: Iterable[tuple[Paper, Mapping[str, Any]]], student: str) -> 
     return said
 
 
-class Arm(NamedTuple):
+class ArmOnCard(NamedTuple):
     """A batch of the cohort: the class's name on paper, and its form teacher."""
 
     id: str
@@ -94,9 +94,9 @@ class ClassRecord:
     document: Mapping[str, Any]
 
     @cached_property
-    def arms(self) -> Mapping[str, Arm]:
+    def arms(self) -> Mapping[str, ArmOnCard]:
         """The batches of the cohort by id, in the order of their names."""
-        return {arm[0]: Arm(*arm) for arm in self.document["arms"]}
+        return {arm[0]: ArmOnCard(*arm) for arm in self.document["arms"]}
 
     @cached_property
     def of_class(self) -> Mapping[str, Any]:
@@ -131,9 +131,9 @@ class ClassRecord:
         }
 
     @cached_property
-    def traits(self) -> Mapping[str, Sequence[Document]]:
+    def traits(self) -> Mapping[str, Sequence[CardPart]]:
         """The students' scores of traits, in the order of the metric sheets."""
-        traits: dict[str, list[Document]] = defaultdict(list)
+        traits: dict[str, list[CardPart]] = defaultdict(list)
         for number, kind, name, value in self.document["traits"]:
             traits[self._id(number)].append({"type": kind, "name": name, "value": value})
         return traits
@@ -149,8 +149,8 @@ class ClassRecord:
 
 
 def card(
-    record: ClassRecord, computed: Computed, person: Person, *, version: int | None, published_at: str | None
-) -> Document:
+    record: ClassRecord, computed: Computed, person: Member, *, version: int | None, published_at: str | None
+) -> CardPart:
     """Write a student's whole card: of a version published at a moment, or of a draft."""
     loaded, arm = record.loaded, record.arms[person.batch]
     *_, present = record.comments.get(person.id, (None, None, None))
@@ -171,7 +171,7 @@ def card(
     }
 
 
-def comments_of(record: ClassRecord, computed: Computed, person: Person) -> dict[str, str | None]:
+def comments_of(record: ClassRecord, computed: Computed, person: Member) -> dict[str, str | None]:
     """The comments on a student; without a principal's, the settings' comment for the average."""
     form_teacher, principal, _ = record.comments.get(person.id, (None, None, None))
     if principal is None:
@@ -180,7 +180,7 @@ def comments_of(record: ClassRecord, computed: Computed, person: Person) -> dict
     return {"form_teacher": form_teacher, "principal": principal}
 
 
-def _attendance(record: ClassRecord, person: Person, present: int | None) -> Document:
+def _attendance(record: ClassRecord, person: Member, present: int | None) -> CardPart:
     """How often school opened for a student, and how often they came: by the registers, or as it was typed in."""
     if record.document["by_registers"]:
         opened, present, absent = record.attended.get(person.id, (None, None, None))
@@ -201,12 +201,12 @@ def _comment_of(comments: Sequence[Mapping[str, Any]], average: Decimal | None) 
     return text
 
 
-def rules_of(loaded: Loaded) -> Document:
+def rules_of(loaded: Loaded) -> CardPart:
     """The settings and grade bands that cards are made by."""
     return {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
 
 
-def bands(loaded: Loaded) -> list[Document]:
+def bands(loaded: Loaded) -> list[CardPart]:
     """The grade bands as cards and publications have them, from high to low."""
     return [
         {"grade": band.grade, "lower_threshold": band.threshold, "remark": band.remark}

@@ -147,7 +147,7 @@ class Entered:
     brought_in: Sequence[BroughtIn] = ()
 
 
-class Place(TypedDict):
+class Standing(TypedDict):
     """A position in a batch or a cohort, with the figures of the class; the position is null if unranked."""
 
     position: int | None
@@ -450,10 +450,10 @@ def _places(
     keys: Mapping[str, Decimal],
     figures: Mapping[str, Decimal | None],
     average_places: int,
-) -> list[Place]:
+) -> list[Standing]:
     """Rank in standard competition: students with one key share a position, and the next is behind them all."""
     counted = [figure for student in in_order if (figure := figures.get(student)) is not None]
-    unranked = Place(
+    unranked = Standing(
         position=None,
         tied=False,
         of=None,
@@ -462,10 +462,10 @@ def _places(
         highest=max(counted, default=None),
     )
     ranked = [keys[student] for student in in_order if student in keys]
-    places: list[Place] = []
+    places: list[Standing] = []
     for _, together in groupby(ranked):
         number = len([*together])
-        place: Place = {**unranked, "position": len(places) + 1, "tied": number > 1, "of": len(ranked)}
+        place: Standing = {**unranked, "position": len(places) + 1, "tied": number > 1, "of": len(ranked)}
         places += [place] * number
     return places + [unranked] * (len(in_order) - len(ranked))
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from school_service.core.texts import SURNAME_FIRST
-from school_service.features.results.computing.class_term.loaded import Loaded, Person
+from school_service.features.results.computing.class_term.loaded import Loaded, Member
 from school_service.features.results.computing.compute import (
     Result,
     average_places,
@@ -66,7 +66,7 @@ def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
 
 
 def _live_card(
-    person: Person, of_subjects: Mapping[str, Mapping[str, Result]], term: Result
+    person: Member, of_subjects: Mapping[str, Mapping[str, Result]], term: Result
 ) -> dict[str, Any]:
     """Say as much of a student as a broadsheet shows, by the members of a card."""
     subjects = [

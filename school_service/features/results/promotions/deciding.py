@@ -36,7 +36,7 @@ from school_service.features.school.cohorts.service import NO_SESSION
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Moves:
     """The moves planned for the students of batches of a session, and the overrides for some of them."""
 
     session: str
@@ -113,7 +113,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Decided:
     """The facts found under the locks, and the conclusions; `left_on` are the graduates' known dates of leaving."""
 
     session: Mapping[str, Any]
@@ -130,7 +130,7 @@ class Judged:
         return {outcome: counts[outcome] for outcome in OUTCOMES}
 
 
-def find(plan: Plan, fingerprint: str) -> dict[str, Any]:
+def find(plan: Moves, fingerprint: str) -> dict[str, Any]:
     """Lock all rows of a promotion, and find the facts for its decisions; one round trip."""
     from_ids = list({move["batch"] for move in plan.moves})
     batch_ids = list({*from_ids, *(target for _, target in plan.targets)})
@@ -140,7 +140,7 @@ def find(plan: Plan, fingerprint: str) -> dict[str, Any]:
     return facts
 
 
-def judge_all(facts: Mapping[str, Any], plan: Plan) -> Judged:
+def judge_all(facts: Mapping[str, Any], plan: Moves) -> Decided:
     """Decide the outcome of each student: by batch in the order of the moves, then by name."""
     if facts["session_id"] is None:
         raise Invalid.field("session", NO_SESSION)
@@ -172,7 +172,7 @@ def judge_all(facts: Mapping[str, Any], plan: Plan) -> Judged:
         _refuse_elsewhere(decisions, next_session)
     left_on = _left_on(decisions, plan)
     used = {batch: rule_figures(rule) for batch, rule in rule_of.items()}
-    return Judged(
+    return Decided(
         {"id": facts["session_id"], "name": facts["session_name"]},
         next_session,
         batches,
@@ -182,7 +182,7 @@ def judge_all(facts: Mapping[str, Any], plan: Plan) -> Judged:
     )
 
 
-def _refuse_moves(facts: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]) -> None:
+def _refuse_moves(facts: Mapping[str, Any], plan: Moves, batches: Mapping[str, Mapping[str, Any]]) -> None:
     named = [move[name] for move in plan.moves for name in ("batch", "promote_to", "repeat_in")]
     unknown = [str(batch) for batch in named if batch is not None and str(batch) not in batches]
     refuse_named({"moves": {Unknown("no such batch"): [*dict.fromkeys(unknown)]}})
@@ -202,7 +202,7 @@ def _refuse_moves(facts: Mapping[str, Any], plan: Plan, batches: Mapping[str, Ma
 
 
 def _next_session(
-    facts: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]
+    facts: Mapping[str, Any], plan: Moves, batches: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str] | None:
     """Find the session of the batches to go to: one session, with a later start. Raises Invalid."""
     for field, target in plan.targets:
@@ -223,7 +223,7 @@ def _next_session(
     return next(({"id": session, "name": name} for session, name in sessions.items()), None)
 
 
-def _by_student(plan: Plan, students: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def _by_student(plan: Moves, students: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Give the override of each student; raises Invalid naming students outside the batches, and those given twice."""
     known = {student["id"] for student in students}
     times = Counter(str(override["student"]) for override in plan.overrides)
@@ -272,7 +272,7 @@ def _result(card: Mapping[str, Any] | None) -> SessionResult | None:
 
 
 def _refuse_decisions(
-    decisions: Sequence[Decision], plan: Plan, overrides: Mapping[str, Mapping[str, Any]]
+    decisions: Sequence[Decision], plan: Moves, overrides: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Raise Invalid for impossible overrides: of students not ACTIVE, and of students without a batch to go to."""
     last = {str(move["batch"]) for move in plan.moves if move["promote_to"] is None}
@@ -311,7 +311,7 @@ def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, 
         raise Duplicate(words, {"students": [decision.number for decision in elsewhere]})
 
 
-def _left_on(decisions: Sequence[Decision], plan: Plan) -> dict[UUID, date]:
+def _left_on(decisions: Sequence[Decision], plan: Moves) -> dict[UUID, date]:
     """Give the date of leaving of each graduate, as far as the moves have one.
 
     Raises Invalid naming those admitted later, or in the class from a later day on.
@@ -330,7 +330,7 @@ def _came_later(student: Mapping[str, Any], left_on: date) -> bool:
     return (admitted_on or "") > left_on.isoformat() or leaving.began_later(last, left_on)
 
 
-def _fingerprint(rules: Mapping[str, Any], plan: Plan, decisions: Sequence[Decision]) -> str:
+def _fingerprint(rules: Mapping[str, Any], plan: Moves, decisions: Sequence[Decision]) -> str:
     """Write all facts and decisions as 64 characters: equal facts and decisions have equal characters."""
     document = {
         "rules": rules,

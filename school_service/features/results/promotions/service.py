@@ -45,7 +45,7 @@ from school_service.features.results.models import (
     RequiredSubject,
 )
 from school_service.features.results.promotions import reads
-from school_service.features.results.promotions.deciding import Judged, Plan, find, judge_all, rule_figures
+from school_service.features.results.promotions.deciding import Decided, Moves, find, judge_all, rule_figures
 from school_service.features.results.promotions.rules import WITHOUT_FIGURES, Rule
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import CURRENT, Enrollment
@@ -137,7 +137,7 @@ class TargetBatch(NamedTuple):
 check_promotion_filter = check_of_filters(session=find_session)
 
 
-def rehearse(*, plan: Plan, principal: Principal) -> dict[str, Any]:
+def rehearse(*, plan: Moves, principal: Principal) -> dict[str, Any]:
     """Answer as `promote` would, and store nothing; raises the same errors.
 
     A student without a result, or a batch to repeat in, is shown with `outcome` or `to_batch` None, to be decided.
@@ -159,7 +159,7 @@ def rehearse(*, plan: Plan, principal: Principal) -> dict[str, Any]:
     return promotion if principal.has(Permission.RESULTS_READ) else _without_figures(promotion)
 
 
-def promote(*, plan: Plan, fingerprint: str | None, principal: Principal) -> BoundQuery | Made:
+def promote(*, plan: Moves, fingerprint: str | None, principal: Principal) -> BoundQuery | Made:
     """Promote the students of batches, all or none, as the dry run of this fingerprint answered.
 
     If there is a live promotion of the fingerprint, this one is returned, and nothing changes. Returns the read model
@@ -228,7 +228,7 @@ def decided_without_figures(decision: Mapping[str, Any]) -> dict[str, Any]:
     return {**decision, "average": None, "reasons": reasons}
 
 
-def _writing(promotion_id: UUID, plan: Plan, judged: Judged, moment: datetime) -> list[Executable]:
+def _writing(promotion_id: UUID, plan: Moves, judged: Decided, moment: datetime) -> list[Executable]:
     """Write the rows of a promotion, and the enrollments: statements for one round trip."""
     new = [
         (decision.student["id"], judged.batches[str(decision.to_batch)])

@@ -10,7 +10,7 @@ from flask.views import MethodView
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
 from school_service.features.results.promotions import amending, reads, service
-from school_service.features.results.promotions.deciding import Plan
+from school_service.features.results.promotions.deciding import Moves
 from school_service.features.results.promotions.schemas import (
     MAX_RULES,
     NewPromotionRuleSchema,
@@ -74,7 +74,7 @@ class Promotions(MethodView):
         answers the promotion that is there. Averages, and the figures in reasons, are shown with `read:results` alone.
         """
         fingerprint = body.pop("fingerprint", None)
-        plan, principal = Plan(**body), current_principal()
+        plan, principal = Moves(**body), current_principal()
         if options["dry_run"]:
             return service.rehearse(plan=plan, principal=principal)
         return service.promote(plan=plan, fingerprint=fingerprint, principal=principal)

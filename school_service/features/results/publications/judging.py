@@ -10,7 +10,7 @@ from uuid import UUID
 
 from school_service.core.errors import Duplicate, Incomplete, Locked, NotPublished, Unknown, refuse_named
 from school_service.features.results.computing.cards import ClassRecord, comments_of
-from school_service.features.results.computing.class_term.loaded import Loaded, Person
+from school_service.features.results.computing.class_term.loaded import Loaded, Member
 from school_service.features.results.computing.compute import Computed, blanks, compute
 from school_service.features.results.models import PUBLISHED
 from school_service.features.scores.models import OF_COHORT
@@ -58,7 +58,7 @@ class NewVersion:
     batch: str
     name: str
     version: int
-    people: Sequence[Person]
+    people: Sequence[Member]
     left: Sequence[str]
     without_assessments: Sequence[Mapping[str, Any]]
     without_subjects: Sequence[str]

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Made, MadeTogether
-from school_service.features.results.computing.class_term.loaded import Loaded, Person, Subject
+from school_service.features.results.computing.class_term.loaded import ClassSubject, Loaded, Member
 from school_service.features.results.computing.compute import Paper, TaughtSubject, blanks
 from school_service.features.results.models import NOTHING_COUNTS, OPEN, SUBMITTED
 from school_service.features.results.submissions import reads
@@ -56,16 +56,16 @@ class Handing:
         """Tell how a subject of an arm was submitted."""
         return self._submitted.get((subject, arm.id))
 
-    def takers(self, taught: TaughtSubject, arm: Arm) -> list[Person]:
+    def takers(self, taught: TaughtSubject, arm: Arm) -> list[Member]:
         """Give the takers of a subject in an arm."""
         return [person for person in map(self._people.__getitem__, taught.takers) if person.batch == arm.id]
 
-    def blanks(self, taught: TaughtSubject, arm: Arm) -> list[tuple[Paper, Person]]:
+    def blanks(self, taught: TaughtSubject, arm: Arm) -> list[tuple[Paper, Member]]:
         """Find the blanks of a subject in an arm."""
         pairs = ((paper, self._people[student]) for paper, student in blanks(self.loaded.entered, taught))
         return [(paper, person) for paper, person in pairs if person.batch == arm.id]
 
-    def submission(self, subject: Subject, taught: TaughtSubject, arm: Arm) -> dict[str, Any]:
+    def submission(self, subject: ClassSubject, taught: TaughtSubject, arm: Arm) -> dict[str, Any]:
         """Answer the submission of a subject and an arm."""
         submitted = self.submitted(subject.id, arm)
         is_open = submitted is None and self.is_begun(arm)
@@ -79,7 +79,7 @@ class Handing:
             "teachers": self.loaded.teachers(subject.id, arm.id),
         }
 
-    def of_all(self, subject: Subject, taught: TaughtSubject, teachers: Sequence[str]) -> dict[str, Any]:
+    def of_all(self, subject: ClassSubject, taught: TaughtSubject, teachers: Sequence[str]) -> dict[str, Any]:
         """Answer the submission of a subject in all arms together: submitted as the last one was."""
         each = [self.submission(subject, taught, arm) for arm in self.arms]
         done = [of for arm in self.arms if (of := self.submitted(subject.id, arm)) is not None]
@@ -96,7 +96,7 @@ class Handing:
             "teachers": teachers,
         }
 
-    def _head(self, subject: Subject, arm: Arm | None) -> dict[str, Any]:
+    def _head(self, subject: ClassSubject, arm: Arm | None) -> dict[str, Any]:
         return {
             "cohort_subject": subject.id,
             "base": subject.base,
@@ -206,7 +206,7 @@ def _submitting(row: Row, _reach: Reach | None) -> dict[str, Any] | None:
     handing = Handing(row, loaded)
     ((subject, taught),) = loaded.taught
     batches = []
-    blank: list[tuple[Paper, Person]] = []
+    blank: list[tuple[Paper, Member]] = []
     for arm in handing.arms:
         takers = handing.takers(taught, arm)
         batches.append(

@@ -23,7 +23,7 @@ from school_service.core.read_models import BoundQuery, Made, MadeTogether, fetc
 from school_service.core.records import get_referenced, once_locked, one_of, unknown_reference
 from school_service.core.statements import NewRow, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import acting, audit_change
-from school_service.features.results.computing.class_term.loaded import Person
+from school_service.features.results.computing.class_term.loaded import Member
 from school_service.features.results.computing.compute import Paper
 from school_service.features.results.figures.service import check_broadsheet, check_subject_results
 from school_service.features.results.models import OPEN, REFUSE, SUBMITTED
@@ -228,7 +228,7 @@ def _facts_or_error(judged: dict[str, Any] | None, cohort_subject_id: UUID, term
     return judged
 
 
-def _refused(blank: Sequence[tuple[Paper, Person]]) -> Conflict:
+def _refused(blank: Sequence[tuple[Paper, Member]]) -> Conflict:
     """Make the error with the names of the blanks, at most MAX_NAMED, by their papers."""
     named: dict[str, dict[str, Any]] = {}
     for paper, person in blank[:MAX_NAMED]:

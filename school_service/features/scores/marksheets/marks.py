@@ -38,7 +38,7 @@ from school_service.features.scores.scoresheets.class_scores import (
     ABSENCE,
     SCORE,
     SCORE_TRAIL,
-    Entered,
+    EnteredMarks,
     Mark,
     Taker,
     compare_with_stored,
@@ -257,7 +257,7 @@ class Entering:
     marks: SubjectMarks
     cells: Sequence[Cell]
     clears: Callable[[Row, str], bool]
-    by_assessment: dict[str, Entered] = field(init=False)
+    by_assessment: dict[str, EnteredMarks] = field(init=False)
     changed: list[Cell] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -126,7 +126,7 @@ def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
     return scores
 
 
-class Entered(NamedTuple):
+class EnteredMarks(NamedTuple):
     """The marks to store of a class in an assessment: scores, absences other than stored, and absences taken away."""
 
     scores: ComparedScores
@@ -176,7 +176,7 @@ class Entered(NamedTuple):
         return writes
 
 
-def compare_with_stored(matched: MatchedRows, clears: Callable[[Row, str], bool]) -> Entered:
+def compare_with_stored(matched: MatchedRows, clears: Callable[[Row, str], bool]) -> EnteredMarks:
     """Compare rows with the stored scores and absences; `clears` tells whether a row takes one of them away."""
     scores = [_score_of(taker, row) for taker, row in matched if SCORE in row.values or clears(row, SCORE)]
     absences = [_absence_of(taker, row) for taker, row in matched if ABSENCE in row.values]
@@ -187,7 +187,7 @@ def compare_with_stored(matched: MatchedRows, clears: Callable[[Row, str], bool]
         if taker.absence and not row.values and clears(row, ABSENCE)
     ]
     changed = [change for change in absences if change.status != change.before]
-    return Entered(compare_scores(scores), changed, cleared)
+    return EnteredMarks(compare_scores(scores), changed, cleared)
 
 
 def _score_of(taker: Taker, row: Row) -> Score:

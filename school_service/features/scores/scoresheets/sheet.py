@@ -67,7 +67,7 @@ from school_service.features.scores.scoresheets.class_scores import (
     SCORE,
     SCORE_TRAIL,
     ClassScores,
-    Entered,
+    EnteredMarks,
     MatchedRows,
     Taker,
     absence_errors,
@@ -261,7 +261,7 @@ def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | N
         raise Invalid(CHANGED_DETAILS) from None
 
 
-def _changes(matched: MatchedRows, entered: Entered) -> list[dict[str, Any]]:
+def _changes(matched: MatchedRows, entered: EnteredMarks) -> list[dict[str, Any]]:
     """List the changes of an upload, by row."""
     scores = {score.student_id: score for score in (*entered.scores.new, *entered.scores.changed)}
     absences = {str(absence.student_id): absence for absence in entered.absences}
@@ -276,7 +276,7 @@ def _changes(matched: MatchedRows, entered: Entered) -> list[dict[str, Any]]:
     return changes
 
 
-def _counts(matched: MatchedRows, entered: Entered) -> RowCounts:
+def _counts(matched: MatchedRows, entered: EnteredMarks) -> RowCounts:
     """Count the rows with a score, and those with an absence: no row has both."""
     scores, absences = entered.scores, entered.absences
     created = sum(change.before is None for change in absences)

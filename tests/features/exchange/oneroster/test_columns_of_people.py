@@ -9,13 +9,13 @@ from sqlalchemy.sql import visitors
 
 from school_service.core.facts import fact_of
 from school_service.core.permissions import Permission
-from school_service.features.exchange.oneroster.reads import Exported, files_of, rows_of
+from school_service.features.exchange.oneroster.reads import ExportScope, files_of, rows_of
 from school_service.features.people.models import Contact, Employee, Student, User
 
 
 def columns_read(table):
     """Name the columns of a table that any file of the export reads."""
-    everything = Exported(uuid4(), "Queen's College", uuid4(), frozenset(Permission))
+    everything = ExportScope(uuid4(), "Queen's College", uuid4(), frozenset(Permission))
     return {
         element.name
         for file in files_of(everything.permissions)

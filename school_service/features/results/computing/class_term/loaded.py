@@ -26,7 +26,7 @@ from school_service.features.scores.models import BY_CATEGORY, DEFAULTS, OF_LEVE
 Document = Mapping[str, Any]
 
 
-class Person(NamedTuple):
+class Member(NamedTuple):
     """Somebody on the roster: as results name them, their batch, the one they are enrolled in, their date of birth.
 
     `place` is theirs by admission number. A student without `belongs` belongs once results of their batch are handed
@@ -48,7 +48,7 @@ class Person(NamedTuple):
         return student_id
 
 
-class Subject(NamedTuple):
+class ClassSubject(NamedTuple):
     """A subject of the cohort: its id there, the base subject's id, its names, and its place in the order."""
 
     id: str
@@ -74,7 +74,7 @@ class Loaded:
 
     scope: Mapping[str, Any]
     document: Mapping[str, Any]
-    people: Sequence[Person] = ()
+    people: Sequence[Member] = ()
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Loaded | None:
@@ -104,9 +104,9 @@ class Loaded:
         return replace(self, people=people)
 
     @cached_property
-    def everyone(self) -> Sequence[Person]:
+    def everyone(self) -> Sequence[Member]:
         """Everyone on the roster, by name, to compute of."""
-        return [Person(*row) for row in self.document["people"]]
+        return [Member(*row) for row in self.document["people"]]
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
@@ -116,9 +116,9 @@ class Loaded:
         return {**DEFAULTS, "marks": True, **(self.document["settings"] or {}), **own}
 
     @cached_property
-    def subjects(self) -> Sequence[Subject]:
+    def subjects(self) -> Sequence[ClassSubject]:
         """The cohort's subjects, by name."""
-        return [Subject(*row) for row in self.document["subjects"]]
+        return [ClassSubject(*row) for row in self.document["subjects"]]
 
     def teachers(self, subject: str, batch: str) -> Sequence[str]:
         """Name the teachers of a subject of the cohort in a batch today."""
@@ -188,7 +188,7 @@ class Loaded:
         )
 
     @property
-    def taught(self) -> Iterator[tuple[Subject, TaughtSubject]]:
+    def taught(self) -> Iterator[tuple[ClassSubject, TaughtSubject]]:
         """The cohort's subjects, by name, each with its entries."""
         return zip(self.subjects, self.entered.subjects, strict=True)
 
