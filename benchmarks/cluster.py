@@ -39,6 +39,7 @@ import urllib3
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.engine import URL
 
+from benchmarks.installation import path_of_program
 from benchmarks.throughput import Caller
 from school_service.app import create_app, tenancy_of
 from school_service.auth.signing_key import SigningKey
@@ -48,7 +49,7 @@ from tenants.connections.engines import registry_url
 from tenants.distribution.nodes import Node, nodes_of_schools
 from tenants.registry.schools import schema_name
 from tenants.tenancy import Tenancy
-from tests.tenants.migrations.histories import later_history, path_of_program
+from tests.tenants.migrations.histories import later_history
 
 PORT = 18313
 PASSWORD = "harmattan over Jos"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,7 @@ from school_service.app import tenancy_of
 from school_service.auth.signing_key import SigningKey
 from school_service.cli.data_folder import data_folder
 from school_service.config import Settings
+from tenants.migrations.migration_sql import TENANT
 from tenants.registry.installation import install
 from tenants.tenancy import Tenancy
 
@@ -66,3 +68,8 @@ def installation(
             yield Installation(tenancy, environment, folder)
         finally:
             tenancy.admin.dispose()
+
+
+def path_of_program(history: Path) -> str:
+    """Give the PYTHONPATH that makes a later history that of the program."""
+    return os.pathsep.join([str(history.parents[1]), str(TENANT.parents[1])])

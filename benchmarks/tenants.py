@@ -44,7 +44,7 @@ from uuid import uuid4
 from sqlalchemy import text
 
 from benchmarks.entering import private_memory
-from benchmarks.installation import installation
+from benchmarks.installation import installation, path_of_program
 from benchmarks.many_schools import backends
 from benchmarks.throughput import Caller, fetch
 from school_service.app import create_app
@@ -58,7 +58,7 @@ from tenants.provisioning.create import create_school
 from tenants.registry.clients import create_client
 from tenants.registry.schools import School, list_schools
 from tenants.tenancy import Administrator, Tenancy
-from tests.tenants.migrations.histories import later_history, path_of_program
+from tests.tenants.migrations.histories import later_history
 
 WINDOW = 100  # schools at the beginning, and at the end, that are created one after the other
 PART = 500  # schools, after which their creation is printed
