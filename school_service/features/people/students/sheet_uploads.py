@@ -115,20 +115,20 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
 
     def refuse(self, changes: Iterable[tuple[Replaced, PastChange | None]]) -> list[Replaced]:
         """Refuse to replace values, each with its last change, as `refuse_changed` does; returns those forced."""
-        errors, forced, people = [], [], {}
-        changes = [*changes]
-        zone = find_time_zone() if changes else None
-        for each, last in changes:
-            if last is not None and self.download is not None and _is_own(last, self.download):
-                continue
-            people[each.row] = each.person
-            if self.force:
-                forced.append(each)
-            else:
-                problem = f"{_problem(each, last, zone)}, after the download,"
-                errors.append(RowError(each.row, each.column, CHANGED, problem, _words(each.new), _REMEDY))
-        raise_refused_rows(RowsChanged, errors, letters=self.letters, people=people)
-        return forced
+        others = [(each, last) for each, last in changes if not self._is_own(last)]
+        if not self.force:
+            _refuse_replacing(others, ", after the download,", _REMEDY, letters=self.letters)
+        return [each for each, _ in others]
+
+    def _is_own(self, change: PastChange | None) -> bool:
+        principal = request_context().principal
+        return (
+            change is not None
+            and self.download is not None
+            and principal is not None
+            and change.actor == principal.actor
+            and change.downloaded == self.download.moment
+        )
 
 
 def refuse_unexpected(replaced: Iterable[Replaced], trail: AuditTrail, *, list_name: str) -> None:
@@ -143,21 +143,31 @@ def refuse_unexpected_changes(
     changes: Sequence[tuple[Replaced, PastChange | None]], *, list_name: str
 ) -> None:
     """Refuse to replace values other than expected, each with its last change; raises RowsChanged."""
+    _refuse_replacing(changes, "", "read it again, or leave out what is expected", member=list_name)
+
+
+def _refuse_replacing(
+    changes: Sequence[tuple[Replaced, PastChange | None]],
+    when: str,
+    remedy: str,
+    *,
+    letters: Mapping[str, str] | None = None,
+    member: str | None = None,
+) -> None:
     zone = find_time_zone() if changes else None
     errors = [
         RowError(
             each.row,
             each.column,
             CHANGED,
-            _problem(each, last, zone),
+            f"{_problem(each, last, zone)}{when}",
             _words(each.new),
-            "read it again, or leave out what is expected",
+            remedy,
         )
         for each, last in changes
     ]
-    raise_refused_rows(
-        RowsChanged, errors, people={each.row: each.person for each, _ in changes}, member=list_name
-    )
+    people = {each.row: each.person for each, _ in changes}
+    raise_refused_rows(RowsChanged, errors, letters=letters, people=people, member=member)
 
 
 def _words(value: object | None) -> str:
@@ -185,11 +195,6 @@ def _last_change(changes: Sequence[PastChange], value: Replaced, trail: AuditTra
     """Find the newest change of a value among the changes of its record, given the newest first."""
     name, of = value.key or value.column, trail.value_of
     return next((change for change in changes if of(change.old, name) != of(change.new, name)), None)
-
-
-def _is_own(change: PastChange, download: Download) -> bool:
-    principal = request_context().principal
-    return principal is not None and change.actor == principal.actor and change.downloaded == download.moment
 
 
 def _problem(each: Replaced, last: PastChange | None, zone: ZoneInfo | None) -> str:

@@ -203,6 +203,17 @@ def test_an_upload_with_changes_since_the_download_costs_two_statements_more(exa
     assert len(late) - len(right) == 2
 
 
+def test_an_upload_over_scores_of_the_same_download_asks_for_no_clock(exam, messages):
+    workbook = exam.workbook()
+    with messages() as first:
+        counts(exam.send(fill(workbook, {"A/1": 50})))
+    with messages() as second:
+        counts(exam.send(fill(workbook, {"A/1": 60})))
+
+    # The changes in the audit log.
+    assert len(second) - len(first) == 1
+
+
 # A trial
 
 
