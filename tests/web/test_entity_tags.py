@@ -218,7 +218,7 @@ def test_a_change_by_another_address_counts(api, make):
     assert api.patch(address, {"last_name": "x"}, headers={"If-Match": tag}).status_code == 412
 
 
-def test_of_two_with_the_same_tag_at_once_one_wins(committing):
+def test_of_four_changes_with_the_same_tag_at_once_one_wins(committing):
     api = committing.api
     address = f"/classrooms/{committing.classroom()['id']}"
     tag = tag_of(api, address)

@@ -264,7 +264,7 @@ def test_an_older_file_that_cant_be_removed_is_said(tenancy, ada, tmp_path, monk
     assert len(report.made) == 1
 
 
-def test_two_runs_at_once_both_end_well_and_the_newest_stays(tenancy, ada, bisi, tmp_path):
+def test_three_runs_at_once_end_well_and_the_newest_backup_stays(tenancy, ada, bisi, tmp_path):
     def run(_number):
         return back_up_all(tenancy, tmp_path, keep=1)
 

@@ -162,7 +162,7 @@ def everything(tenancy, school):
     ]
 
 
-def test_two_at_once_with_the_same_id_make_one_school(few):
+def test_eight_at_once_with_the_same_id_make_one_school(few):
     school_id = uuid4()
 
     def attempt(number):

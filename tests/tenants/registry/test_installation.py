@@ -151,7 +151,7 @@ def test_a_registry_that_says_nothing_of_passwords_takes_any(bare):
         assert password_policy(connection) == "any"
 
 
-def test_two_at_once(bare):
+def test_four_installations_at_once_are_one(bare):
     others = [replace(bare) for _ in range(4)]
     run_concurrently(4, lambda number: install(others[number]))
     for other in others:

@@ -229,13 +229,10 @@ def test_a_dry_run_answers_the_changes_and_the_missing_students(exam):
     assert answer["not_in_sheet"] == [
         {"admission_number": "A/3", "first_name": "Adé", "last_name": "O'Neil Bàlógun"}
     ]
-    assert [
+    assert {
         (change["admission_number"], change["column"], change["old"], change["new"])
         for change in answer["changes"]
-    ] == [
-        ("A/2", "score", None, 30),
-        ("A/1", "score", 45, 50.5),
-    ] or [change["old"] for change in answer["changes"]] == [45, None]
+    } == {("A/2", "score", None, 30), ("A/1", "score", 45, 50.5)}
     assert {name: answer[name] for name in ("rows", "created", "updated", "unchanged", "blank")} == {
         "rows": 2, "created": 1, "updated": 1, "unchanged": 0, "blank": 0,
     }  # fmt: skip
