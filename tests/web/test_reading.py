@@ -14,6 +14,7 @@ from school_service.features.school.models import Classroom
 from tests.auth.conftest import grant
 from tests.client import ApiClient
 from tests.conftest import make_place
+from tests.postgres import at_schools, on_postgresql_alone
 from tests.tenants.installations import end_connections
 
 __all__ = ["grant"]
@@ -137,11 +138,12 @@ def test_a_connection_that_died_in_the_pool_is_replaced(app, tenancy, document):
     api = ApiClient(app, document, place.admin_token, place.id)
     api.ok(api.get("/classrooms"))
     for path in ("/classrooms", "/students/import-template"):
-        assert end_connections(tenancy.admin_url, tenancy.placement.login)
+        assert end_connections(at_schools(tenancy.admin_url), tenancy.placement.login)
         assert api.get(path).status_code == 200
 
 
-def test_nothing_of_it_stays_on_the_connection(app, place, document):
+@on_postgresql_alone
+def test_nothing_of_a_read_stays_on_the_connection(app, place, document):
     """The role, the path and read-only end with the batch."""
     api = ApiClient(app, document, place.admin_token, place.id)
     api.ok(api.get("/classrooms"))
